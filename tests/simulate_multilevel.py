@@ -22,6 +22,7 @@ from glp_rapids.communities.kernels import (
     gpu_pair_cache,
     gpu_refining,
     gpu_uniting,
+    gpu_writing,
 )
 from glp_rapids.graph.build import csr_of_pairs
 from glp_rapids.jit import warps
@@ -32,7 +33,8 @@ gpu_classes.WARP = warps.SIMULATED_WARP
 gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
 gpu.LENGTHS = small_levels.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
-gpu_merging.THREADS, gpu_merging.EACH = 4, 2
+gpu_merging.THREADS, gpu_writing.EACH = 4, 2
+gpu.AHEAD = 40  # entries: those of a first level wait until it is known how many parts there are
 gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.EACH = 4, 4, 2
 

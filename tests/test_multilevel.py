@@ -145,9 +145,9 @@ def test_levels_that_find_no_room_have_another_launch(monkeypatch):
 
     begun, fused = [], small_levels.FusedLevels
 
-    def counted(network, labels, parameters):
+    def counted(network, labels, parameters, stores):
         begun.append(int(parameters.first))
-        return fused(network, labels, parameters)
+        return fused(network, labels, parameters, stores)
 
     monkeypatch.setattr(small_levels, "ROOM", 2)
     monkeypatch.setattr(small_levels, "FusedLevels", counted)

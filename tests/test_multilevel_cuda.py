@@ -10,8 +10,8 @@ from simulator import simulated
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 # rows are added for a level and for a caller
-KERNELS = ["add_rows", "add_rows", "find_roots", "judge_partition", "move_vertices",
-           "number_labels", "refine_parts", "unite_inside", "write_slots"]  # fmt: skip
+KERNELS = ["add_rows", "add_rows", "find_roots", "move_vertices", "number_labels", "refine_parts",
+           "sum_terms", "unite_inside", "write_slots"]  # fmt: skip
 
 
 def compiled(monkeypatch, capability, index_type, weight_type, *, together=False):
@@ -64,7 +64,8 @@ def rows_of_a_caller(engine, labels):
         network.volume, network.words, labels, labels, labels, network.volume, network.words,
         labels,
     )  # fmt: skip
-    merging.merged(rows, nobody, 2, every=True)
+    words = np.zeros(3, np.int64)
+    merging.Merge(rows, nobody, 2, words[:2], words, every=True)
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,9 @@ def first_level(engine: Any, labels: np.ndarray) -> None:
 
 def any_level(engine: Any, labels: np.ndarray) -> None:
     """Launch what a level takes that is done alone."""
-    from glp_rapids.communities.numbers import Numbered
-
-    alone = Numbered(labels, labels)
-    engine.up(labels, 0, 4)
+    with mock.patch("glp_rapids.communities.engines.gpu.AHEAD", -1):
+        engine.up(labels, 0, 4, contracts=True)
     engine.refined(labels, 0, 1)
-    engine.contract(alone, alone)
 
 
 def fused_levels(engine: Any, labels: np.ndarray) -> None:

@@ -27,7 +27,6 @@ from glp_rapids.communities.schedule import (
     UP,
     classes_for,
     converges,
-    ends_at,
     iterations_for,
     seed_of,
 )
@@ -103,7 +102,7 @@ def _iterations(
     most = options.iterations or iterations_for(items)
     for iteration in range(1, most + 1):
         again = _Iteration(objective, options, iteration, done, tell).found(
-            engine, labels, communities
+            engine, labels, communities, options.refine and iteration == most
         )
         better = enough = found is None and _beats_all_alone(objective, again.quality, options.tol)
         if not better:
@@ -142,8 +141,10 @@ class _Iteration:
     tell: Tell | None
     since: float = field(default_factory=time.perf_counter)
 
-    def found(self, engine: Any, labels: Array, communities: Numbered | None) -> Found:
-        """Iterate once on an engine of all vertices."""
+    def found(
+        self, engine: Any, labels: Array, communities: Numbered | None, last: bool
+    ) -> Found:
+        """Iterate once on an engine of all vertices; ``last``: and cut communities in pieces."""
         below, labels, rest = self._up(engine, labels, communities)
         terms = None
         for depth in reversed(range(len(below))):
@@ -151,7 +152,7 @@ class _Iteration:
             size, seed = there.network.size, self._seed(depth, DOWN)
             down = partial(
                 there.down, labels, parts, seed, classes_for(size, depth, False),
-                terms=depth == 0,
+                terms=depth == 0, last=depth == 0 and last,
             )  # fmt: skip
             labels, moved, terms = down()
             levels = []
@@ -192,19 +193,15 @@ class _Iteration:
             last, moved = depth + 1 == most, []
             refines = refining and not last
             if refines:
-                parts, communities = engine.refined(labels, seed, REFINING_SWEEPS, communities)
+                parts, _, above = engine.refined(labels, seed, REFINING_SWEEPS, communities)
             else:
                 classes = classes_for(size, depth, True)
-                labels, moved, parts = engine.up(labels, seed, classes)
-                communities = parts
-            facts = facts_of(depth, UP, size, moved, parts.first.size)
-            if last or ends_at(parts.first.size, size):
-                self._report(facts)
+                labels, moved, parts, above = engine.up(labels, seed, classes, contracts=not last)
+            self._report(facts_of(depth, UP, size, moved, parts.first.size))
+            if above is None:
                 return [*below, (engine, None)] if refines else below, labels, None
             below.append((engine, parts))
-            network, labels = engine.contract(parts, communities)
-            self._report(facts)
-            engine, communities = type(engine)(network, self.objective.constant), None
+            (engine, labels), communities = above, None
 
     def _seed(self, depth: int, way: str) -> int:
         return seed_of(self.options.seed, self.number, depth, way)
@@ -236,14 +233,13 @@ def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Num
     while depth + 1 < options.max_level:
         seed = seed_of(options.seed, 0, depth, UP)
         # of one sweep there are more
-        parts, there = engine.refined(labels, seed, 1, known)
-        if ends_at(parts.first.size, engine.network.size):
+        parts, _, above = engine.refined(labels, seed, 1, known)
+        if above is None:
             break
         numbers = parts.numbers if numbers is None else parts.numbers[numbers]
         first = parts.first if first is None else first[parts.first]
         found.append(Numbered(numbers, first))
-        network, labels = engine.contract(parts, there)
-        engine, depth, known = type(engine)(network, engine.constant), depth + 1, None
+        (engine, labels), depth, known = above, depth + 1, None
     return [*found, communities]
 
 

@@ -14,7 +14,7 @@ from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.tally import tables_for
 from glp_rapids.communities.numbers import Numbered, Terms, numbered
 from glp_rapids.communities.objective import Network, squares_of
-from glp_rapids.communities.schedule import FEWER_CLASSES, settles
+from glp_rapids.communities.schedule import FEWER_CLASSES, ends_at, settles
 from glp_rapids.graph.connected import connected_parts
 from glp_rapids.jit.interrupts import A_CALL, interruptible
 from glp_rapids.jit.parallel import threads_available
@@ -55,20 +55,27 @@ class CpuEngine:
         self.volumes = self._counts[:0]  # of communities by name, as `up` left them
 
     def up(
-        self, labels: np.ndarray, seed: int, classes: int
-    ) -> tuple[np.ndarray, list[int], Numbered]:
-        """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
+        self, labels: np.ndarray, seed: int, classes: int, *, contracts: bool
+    ) -> tuple[np.ndarray, list[int], Numbered, tuple[CpuEngine, np.ndarray] | None]:
+        """Sweep until few vertices move, number communities, and contract these if there are fewer.
+
+        Return labels, how many moved in each sweep, numbers, and of the level above the engine and
+        the labels.
+        """
         partition = self._partition(labels)
         moved = self._move(partition, seed, classes)
         self.volumes = partition.volumes
-        return partition.labels, moved, self._numbered(partition.labels)
+        parts = self._numbered(partition.labels)
+        return partition.labels, moved, parts, self._above(parts, parts) if contracts else None
 
     def down(
-        self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *, terms: bool
-    ) -> tuple[np.ndarray, list[int], Terms | None]:
+        self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *,
+        terms: bool = False, last: bool = False,
+    ) -> tuple[np.ndarray, list[int], Terms | None]:  # fmt: skip
         """Sweep again, with the communities of the level above, whose vertices are the parts.
 
         Without parts with those of this level; return what an objective is made of if asked to.
+        ``last``: connected parts of what comes out will be asked for, by and by.
         """
         if parts is not None:
             labels = parts.first[labels[parts.numbers]]
@@ -79,12 +86,17 @@ class CpuEngine:
 
     def refined(
         self, labels: np.ndarray, seed: int, sweeps: int, communities: Numbered | None = None
-    ) -> tuple[Numbered, Numbered]:
-        """Split each community into well-connected parts; number these, and those, if not given."""
+    ) -> tuple[Numbered, Numbered, tuple[CpuEngine, np.ndarray] | None]:
+        """Split each community into well-connected parts, and contract these if there are fewer.
+
+        Return the numbers of parts and of communities, which may be given, and of the level above
+        the engine and the labels.
+        """
         partition = self._partition(labels)
         if communities is None:
             communities = self._numbered(partition.labels)
-        return self._numbered(self._refine(partition, seed, sweeps)), communities
+        parts = self._numbered(self._refine(partition, seed, sweeps))
+        return parts, communities, self._above(parts, communities)
 
     def terms(self, labels: np.ndarray, volumes: np.ndarray | None) -> Terms:
         """Return what an objective is made of; ``volumes``, of communities by name, if known."""
@@ -152,10 +164,15 @@ class CpuEngine:
     ) -> None:
         """Do no more than a level at a time; a GPU does several."""
 
-    def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, np.ndarray]:
-        """Return the network whose vertices are the parts, without loops; their communities."""
+    def _above(
+        self, parts: Numbered, communities: Numbered
+    ) -> tuple[CpuEngine, np.ndarray] | None:
+        """Return the level whose vertices are the parts, and their communities, if there is one."""
+        if ends_at(parts.first.size, self.network.size):
+            return None
         of_parts = communities.numbers[parts.first]
-        return self._merged(*parts), parts.numbers[communities.first[of_parts]]
+        labels = parts.numbers[communities.first[of_parts]]
+        return CpuEngine(self._merged(*parts), self.constant), labels
 
     def _merged(self, parts: np.ndarray, first: np.ndarray) -> Network:
         old, number = self.network, first.size

@@ -9,7 +9,7 @@ import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.communities.engines import small_levels
-from glp_rapids.communities.engines.merging import ITEMS_A_BLOCK, merged
+from glp_rapids.communities.engines.merging import ITEMS_A_BLOCK, Merge
 from glp_rapids.communities.kernels import (
     gpu_best,
     gpu_classes,
@@ -30,6 +30,7 @@ from glp_rapids.communities.schedule import (
     FEWER_CLASSES,
     MOST_SWEEPS,
     REFINING_SWEEPS,
+    ends_at,
 )
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit import arena
@@ -37,12 +38,15 @@ from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
-FEW_ENTRIES = 1 << 20  # whose hubs take little memory, however many there are
+FEW_ENTRIES = 1 << 22  # whose hubs take little memory, however many there are
+# Entries that are contracted before it is known how many parts there are, and whether too many; a
+# host takes .2 ms to hear of it, and as long a GPU for 2 million.
+AHEAD = 1 << 23
 LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 # Counters of a stage that are told of, and others, by how many there are.
 TOLD = {
     "swept": 1, "moved": MOST_SWEEPS * CLASSES, "terms": gpu_uniting.JUDGED, "numbered": 2,
-    "numbered_first": 2,
+    "numbered_first": 2, "merged": 3,
 }  # fmt: skip
 OTHERS = {
     "arrived": 1, "counts": REFINING_SWEEPS * gpu_classes.LISTS,
@@ -77,10 +81,16 @@ class GpuEngine:
         Its arrays on the GPU.
     constant : int
         C of the objective.
+    stores : Stores, optional
+        Those of the engine of the level below.
     """
 
-    def __init__(self, network: Network, constant: int) -> None:
+    def __init__(
+        self, network: Network, constant: int, stores: small_levels.Stores | None = None
+    ) -> None:
         self.network, self.constant = network, constant
+        self._stores = stores or small_levels.Stores()
+        self._parts_of: tuple[Any, ...] = ()
         self.xp = array_module(network.indptr)
         self._index_type = network.indices.dtype.type
         self._weights = gpu_tables.weights_of(network.indices, network.weights)
@@ -136,7 +146,7 @@ class GpuEngine:
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
             np.int64(max_level), np.int64(refining), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return small_levels.FusedLevels(self.network, labels, parameters)
+        return small_levels.FusedLevels(self.network, labels, parameters, self._stores)
 
     @property
     def volumes(self) -> Any:
@@ -144,33 +154,47 @@ class GpuEngine:
         return self._scratch["volumes"]
 
     def up(
-        self, labels: Array, seed: int, classes: int
-    ) -> tuple[Array, list[int], Numbered]:
-        """Sweep until few vertices move; return labels, how many moved in each sweep, numbers."""
+        self, labels: Array, seed: int, classes: int, *, contracts: bool
+    ) -> tuple[Array, list[int], Numbered, tuple[GpuEngine, Array] | None]:
+        """Sweep until few vertices move, number communities, and contract these if there are fewer.
+
+        Return labels, how many moved in each sweep, numbers, and of the level above the engine and
+        the labels.
+        """
         counters = Counters(self.xp)
         labels = self._move(labels, None, seed, classes, counters)
         numbers = self._number(labels, counters.arrays["numbered"])
-        told = counters.read()
-        return arena.as_array(labels), _moved(told), _counted(numbers, told["numbered"])
+        named = numbers.numbers, numbers.firsts
+        told, above = self._above(numbers, named, counters, contracts)
+        parts = _counted(numbers, told["numbered"])
+        return arena.as_array(labels), _moved(told), parts, above
 
     def down(
-        self, labels: Array, parts: Numbered | None, seed: int, classes: int, *, terms: bool
-    ) -> tuple[Array, list[int], Terms | None]:
+        self, labels: Array, parts: Numbered | None, seed: int, classes: int, *,
+        terms: bool = False, last: bool = False,
+    ) -> tuple[Array, list[int], Terms | None]:  # fmt: skip
         """Sweep again, with the communities of the level above, whose vertices are the parts.
 
         Without parts with those of this level; return what an objective is made of if asked to.
+        ``last``: connected parts of what comes out will be asked for.
         """
         counters = Counters(self.xp)
-        labels = self._move(labels, parts, seed, classes, counters)
-        numbers = self._sum_terms(labels, self.volumes, counters) if terms else None
+        moved = self._move(labels, parts, seed, classes, counters)
+        numbers = self._sum_terms(moved, self.volumes, counters) if terms else None
+        labels = arena.as_array(moved)
+        self._parts_of = (labels, *self._connect(labels)) if last else ()
         told = counters.read()
         found = _terms(told, self.network.unit, numbers) if terms else None
-        return arena.as_array(labels), _moved(told), found
+        return labels, _moved(told), found
 
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
-    ) -> tuple[Numbered, Numbered]:
-        """Split each community into well-connected parts; number these, and those, if not given."""
+    ) -> tuple[Numbered, Numbered, tuple[GpuEngine, Array] | None]:
+        """Split each community into well-connected parts, and contract these if there are fewer.
+
+        Return the numbers of parts and of communities, which may be given, and of the level above
+        the engine and the labels.
+        """
         network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
         counters, scratch = Counters(xp), self._scratch
         labels = labels.astype(index, copy=False)
@@ -191,10 +215,11 @@ class GpuEngine:
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
         parts = self._number(own["labels"], counters.arrays["numbered"])
-        told = counters.read()
+        named = communities or (first.numbers, first.firsts)
+        told, above = self._above(parts, named, counters, True)
         if first is not None:
             communities = _counted(first, told["numbered_first"])
-        return _counted(parts, told["numbered"]), communities
+        return _counted(parts, told["numbered"]), communities, above
 
     def terms(self, labels: Array, volumes: Array | None) -> Terms:
         """Return what an objective is made of; ``volumes``, of communities by name, if known."""
@@ -208,6 +233,13 @@ class GpuEngine:
 
     def connected_parts(self, labels: Array) -> tuple[Array, Terms]:
         """Name what is connected inside of communities; return what an objective is made of."""
+        begun = self._parts_of
+        if not begun or begun[0] is not labels:
+            begun = labels, *self._connect(labels)
+        _, roots, numbers, counters = begun
+        return roots, _terms(counters.read(), self.network.unit, numbers)
+
+    def _connect(self, labels: Array) -> tuple[Array, gpu_numbering.Numbering, Counters]:
         network, index, threads = self.network, self._index_type, gpu_uniting.THREADS
         counters, size = Counters(self.xp), network.size
         parent = self.xp.arange(size, dtype=index)
@@ -217,8 +249,7 @@ class GpuEngine:
                           labels, parent)  # fmt: skip
         kernel = gpu_uniting.build_roots(threads)
         launch(kernel, -(-size // threads), threads, parent, roots, network.volume, volumes)
-        numbers = self._sum_terms(roots, volumes, counters)
-        return roots, _terms(counters.read(), network.unit, numbers)
+        return roots, self._sum_terms(roots, volumes, counters), counters
 
     def _move(
         self, labels: Array, parts: Numbered | None, seed: int, classes: int, counters: Counters
@@ -226,7 +257,7 @@ class GpuEngine:
         """Sweep; return labels, on their way."""
         network, scratch, index = self.network, self._scratch, self._index_type
         labels = labels.astype(index, copy=False)
-        given = gpu_moving.Given(labels, *(parts or (labels[:0], labels[:0])))
+        given = gpu_moving.Initial(labels, *(parts or (labels[:0], labels[:0])))
         found = arena.carve(self.xp, {"labels": (index, network.size)})["labels"]
         state = gpu_moving.Moving(
             *self._rows, np.int64(network.unit), *self._vertices, np.int64(self.constant),
@@ -255,24 +286,56 @@ class GpuEngine:
 
     def _sum_terms(self, labels: Any, volumes: Any, counters: Counters) -> gpu_numbering.Numbering:
         """Add up what an objective is made of, and number communities, both on their way."""
-        kernel = gpu_uniting.build_judge(
+        kernel = gpu_uniting.build_terms(
             gpu_uniting.THREADS, gpu_uniting.EACH, self._weights.listed
         )  # fmt: skip
         self._along_edges(kernel, labels, volumes, counters.arrays["terms"])
         return self._number(labels, counters.arrays["numbered"])
 
-    def contract(self, parts: Numbered, communities: Numbered) -> tuple[Network, Array]:
-        """Return the network whose vertices are the parts, without loops; their communities."""
-        old, xp, number = self.network, self.xp, parts.first.size
+    def _above(
+        self, parts: gpu_numbering.Numbering, communities: tuple[Any, Any], counters: Counters,
+        contracts: bool,
+    ) -> tuple[dict[str, list[int]], tuple[GpuEngine, Array] | None]:  # fmt: skip
+        """Return what launches tell, and the level whose vertices are the parts, if there is one.
+
+        ``communities``: of every vertex the number, and of each the first vertex.
+        """
+        size, begun = self.network.size, None
+        if contracts and self.network.indices.size <= AHEAD:
+            begun = self._contract(parts, communities, size, counters, ahead=True)
+            self._stores.prepare(self.network)
+        told = counters.read()
+        number = told["numbered"][gpu_numbering.NUMBER]
+        if not contracts or ends_at(number, size):
+            return told, None
+        if begun is None:
+            begun = self._contract(parts, communities, number, counters, ahead=False)
+            _, total, blocks = counters.read()["merged"]
+        else:
+            _, total, blocks = told["merged"]
+        merge, vertices = begun
+        volumes, words, labels = (
+            arena.as_array(piece)[:number]
+            for piece in (vertices.volumes, vertices.words_of_parts, vertices.labels)
+        )
+        rows = merge.rows(number, total, blocks)
+        above = Network(*rows, self.network.unit, volumes, words)
+        return told, (GpuEngine(above, self.constant, self._stores), labels)
+
+    def _contract(
+        self, parts: gpu_numbering.Numbering, communities: tuple[Any, Any], most: int,
+        counters: Counters, *, ahead: bool,
+    ) -> tuple[Merge, gpu_merging.Vertices]:  # fmt: skip
+        """Launch what makes rows of at most so many parts, and vertices."""
+        old, index, arrays = self.network, self._index_type, counters.arrays
+        volumes = arena.carve(self.xp, {"volumes": (np.int64, most)}, zeros=True)["volumes"]
+        others = arena.carve(self.xp, {"words": (np.uint64, most), "labels": (index, most)})
         vertices = gpu_merging.Vertices(
-            old.volume, old.words, parts.first, communities.numbers, communities.first,
-            xp.zeros(number, np.int64), xp.empty(number, np.uint64),
-            xp.empty(number, self._index_type),
-        )  # fmt: skip
-        given = gpu_windows.Rows(old.indptr, old.indices, old.weights, parts.numbers)
-        rows = merged(given, vertices, number, every=False)
-        network = Network(*rows, old.unit, vertices.volumes, vertices.words_of_parts)
-        return network, vertices.labels
+            *self._vertices, parts.firsts, *communities, volumes, *others.values()
+        )
+        rows = gpu_windows.Rows(old.indptr, old.indices, old.weights, parts.numbers)
+        merge = Merge(rows, vertices, most, arrays["numbered"], arrays["merged"], ahead=ahead)
+        return merge, vertices
 
     def _along_edges(self, kernel: Any, labels: Any, *found: Any) -> None:
         threads = gpu_uniting.THREADS

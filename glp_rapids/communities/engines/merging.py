@@ -13,6 +13,7 @@ from glp_rapids.communities.kernels import (
     gpu_merging,
     gpu_tables,
     gpu_windows,
+    gpu_writing,
 )
 from glp_rapids.communities.objective import loops_of
 from glp_rapids.device import array_module, to_host
@@ -24,38 +25,58 @@ Array = Any
 ITEMS_A_BLOCK = 1 << 11  # vertices and entries: barriers of fewer blocks take less
 
 
-def merged(
-    rows: gpu_windows.Rows, vertices: gpu_merging.Vertices, number: int, *, every: bool
-) -> tuple[Array, Array, Array]:
-    """Return indptr, indices, in any order, and weights of parts; fill in their ``vertices``.
+class Merge:
+    """The rows of parts, on their way.
 
-    ``every``: entries inside parts and those without weight count, too; ``vertices`` is left alone.
+    ``most``: of at most so many parts; ``numbered``: how many, for kernels. ``done``: three words
+    for these, zeros. ``every``: entries inside parts and those without weight count, too, and the
+    ``vertices`` are left alone, else filled in. ``ahead``: write the rows in the same launch, with
+    as much room as the entries take now.
     """
-    xp, index_type = array_module(rows.parts), rows.indices.dtype.type
-    threads, size = gpu_merging.THREADS, rows.indices.size
-    weighing = gpu_tables.weights_of(rows.indices, rows.weights)
-    wanted = (size + rows.parts.size) // ITEMS_A_BLOCK + 1
-    # the tables of all parts take no more slots
-    room = min(size + (size >> 1) + number, number * number)
-    zeros = arena.carve(xp, {
-        "done": (np.int64, 3), "entries": (np.int64, number),
-        "table": (np.int64, gpu_global_tables.words_of_slot(weighing.wide) * room),
-    }, zeros=True)  # fmt: skip
-    others = arena.carve(xp, {
-        "offsets": (np.int64, number + 1), "counts": (np.int64, wanted),
-    })  # fmt: skip
-    merging = gpu_merging.Merging(
-        zeros["entries"], others["offsets"], zeros["table"], others["counts"], zeros["done"],
-    )  # fmt: skip
-    kernel = gpu_merging.build_add(threads, weighing, every)
-    launch_together(kernel, wanted, threads, rows, vertices, merging)
-    _, total, blocks = to_host(arena.as_array(zeros["done"])).tolist()
-    indptr, indices = xp.empty(number + 1, np.int64), xp.empty(total, index_type)
-    # a caller's have 64 bits
-    weights = xp.empty(total, np.int64 if every or weighing.wide else np.int32)
-    kernel = gpu_merging.build_write(threads, gpu_merging.EACH, weighing.wide)
-    launch(kernel, blocks, threads, merging, indptr, indices, weights)
-    return indptr, indices, weights
+
+    def __init__(
+        self, rows: gpu_windows.Rows, vertices: gpu_merging.Vertices, most: int,
+        numbered: Array, done: Array, *, every: bool = False, ahead: bool = False,
+    ) -> None:  # fmt: skip
+        self._xp, self._rows, size = array_module(rows.indptr), rows, rows.indices.size
+        self._weighing = gpu_tables.weights_of(rows.indices, rows.weights)
+        self._every, self._ahead = every, ahead
+        wide, threads = self._weighing.wide, gpu_merging.THREADS
+        wanted = (size + rows.indptr.size) // ITEMS_A_BLOCK + 1
+        # the tables of all parts take no more slots
+        room = min(size + (size >> 1) + most, most * most)
+        zeros = arena.carve(self._xp, {
+            "entries": (np.int64, most),
+            "table": (np.int64, gpu_global_tables.words_of_slot(wide) * room),
+        }, zeros=True)  # fmt: skip
+        others = arena.carve(
+            self._xp, {"offsets": (np.int64, most + 1), "counts": (np.int64, wanted)}
+        )
+        self._merging = gpu_merging.Merging(
+            numbered, zeros["entries"], others["offsets"], zeros["table"], others["counts"], done
+        )
+        self._written = self._room(most, size) if ahead else self._room(-1, 0)
+        kernel = gpu_merging.build_add(threads, gpu_writing.EACH, self._weighing, every)
+        launch_together(kernel, wanted, threads, rows, vertices, self._merging, self._written)
+
+    def _room(self, parts: int, entries: int) -> gpu_writing.Written:
+        # a caller's weights have 64 bits
+        weight = np.int64 if self._every or self._weighing.wide else np.int32
+        return gpu_writing.Written(**arena.carve(self._xp, {
+            "indptr": (np.int64, parts + 1), "indices": (self._rows.indices.dtype, entries),
+            "weights": (weight, entries),
+        }))  # fmt: skip
+
+    def rows(self, parts: int, total: int, blocks: int) -> tuple[Array, Array, Array]:
+        """Return indptr, indices, in any order, and weights, of what was read of the launch."""
+        if not self._ahead:
+            self._written = self._room(parts, total)
+            kernel = gpu_writing.build_write(
+                gpu_merging.THREADS, gpu_writing.EACH, self._weighing.wide
+            )
+            launch(kernel, blocks, gpu_merging.THREADS, self._merging, self._written)
+        indptr, indices, weights = map(arena.as_array, self._written)
+        return indptr[: parts + 1], indices[:total], weights[:total]
 
 
 def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Array, Array, Array]:
@@ -73,7 +94,10 @@ def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Arr
         none, none.view(np.uint64), labels[:0], labels, labels[:0], none, none.view(np.uint64),
         labels[:0],
     )  # fmt: skip
-    indptr, destination, weights = merged(given, vertices, number, every=True)
+    numbered, done = xp.asarray([0, number]), xp.zeros(3, np.int64)
+    merge = Merge(given, vertices, number, numbered, done, every=True)
+    _, total, blocks = to_host(done).tolist()
+    indptr, destination, weights = merge.rows(number, total, blocks)
     source = segment_ids(indptr, destination.dtype, destination.size)
     if not directed:
         loops = loops_of(rows)

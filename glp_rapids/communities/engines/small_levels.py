@@ -66,10 +66,35 @@ def is_small(network: Network) -> bool:
     return network.size + network.indices.size <= LARGEST
 
 
+class Stores:
+    """The store of all launches of a run, made ahead, while a GPU is busy."""
+
+    def __init__(self) -> None:
+        self._made: tuple[gpu_store.Store, int, int] | None = None
+
+    def prepare(self, network: Network) -> None:
+        """Make a store for the level above a network, should that be small."""
+        if self._made is None:
+            size, entries = network.size, network.indices.size
+            self._made = _made(network, min(size, LARGEST), min(entries, LARGEST))
+
+    def store_for(self, network: Network) -> gpu_store.Store:
+        """Return a store in which a level has room; a launch before may have been the last."""
+        size, entries = network.size, network.indices.size
+        if self._made is None or size > self._made[1] or entries > self._made[2]:
+            self._made = _made(network, size, entries)
+        else:
+            # all else that begins as zeros is left so
+            arena.as_array(self._made[0].control)[...] = 0
+        return self._made[0]
+
+
 class FusedLevels:
     """A level and all above it, done in one launch, or where there is no room for some in more."""
 
-    def __init__(self, network: Network, labels: Array, parameters: gpu_store.Parameters) -> None:
+    def __init__(
+        self, network: Network, labels: Array, parameters: gpu_store.Parameters, stores: Stores
+    ) -> None:
         xp, index_type = array_module(labels), network.indices.dtype.type
         size, entries = network.size, network.indices.size
         weights = network.weights
@@ -82,7 +107,7 @@ class FusedLevels:
         )  # fmt: skip
         blocks = -(-(size + entries) // ITEMS_A_BLOCK)
         self._parameters = parameters
-        self._store = _store(xp, index_type, wide, size, entries, blocks)
+        self._store = stores.store_for(network)
         self._launch = partial(
             launch_together, gpu_small_levels.build(wide, index_type), blocks, gpu_classes.THREADS,
             *bound((given, self._store)),
@@ -104,9 +129,10 @@ class FusedLevels:
         levels = [_facts(told, level, first, UP) for level in range(depth)]
         parameters = self._parameters
         above, labels = _level(self._store, told, depth, int(parameters.unit))
+        # its levels have a store of their own: those here are needed on the way down
         rest = FusedLevels(above, labels, parameters._replace(
             seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
-        ))  # fmt: skip
+        ), Stores())  # fmt: skip
         levels += rest.wait()[0]
         labels[...] = rest.labels
         self._control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
@@ -116,9 +142,11 @@ class FusedLevels:
         return levels, False
 
 
-def _store(
-    xp: Any, index_type: Any, wide: bool, size: int, entries: int, blocks: int
-) -> gpu_store.Store:
+def _made(network: Network, size: int, entries: int) -> tuple[gpu_store.Store, int, int]:
+    """Return a store for a level of so many vertices and entries, at most, and these."""
+    xp, index_type = array_module(network.indptr), network.indices.dtype.type
+    wide = gpu_tables.weights_of(network.indices, network.weights).wide
+    blocks = -(-(size + entries) // ITEMS_A_BLOCK)
     words = gpu_global_tables.words_of_slot(wide)
     room = room_of_hubs(entries, int(LENGTHS.block))
     hubs, pieces = hubs_and_pieces(room, LENGTHS)
@@ -140,7 +168,7 @@ def _store(
         **sized(np.int64, WIDE), **sized(np.uint64, WORDS), **sized(index_type, NARROW),
         **sized(np.uint8, FLAGS), **sized(np.int64 if wide else np.int32, ("weights",)),
     })  # fmt: skip
-    return gpu_store.Store(**zeros, **others)
+    return gpu_store.Store(**zeros, **others), size, entries
 
 
 def _record(told: np.ndarray, level: int) -> list[int]:

@@ -13,7 +13,6 @@ with three to five blocks a multiprocessor.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,9 @@ from glp_rapids.communities.kernels import (
     gpu_scans,
     gpu_sums,
     gpu_windows,
+    gpu_writing,
 )
+from glp_rapids.communities.kernels.gpu_numbering import NUMBER
 from glp_rapids.communities.kernels.gpu_tables import U64, Weights
 from glp_rapids.jit.cuda import cuda, kernel
 from glp_rapids.jit.primitives import lower_bound
@@ -33,7 +34,6 @@ from glp_rapids.jit.primitives import lower_bound
 Array = Any
 THREADS = 256
 TOGETHER = 4  # entries that a thread has at once
-EACH = 8  # slots that a thread looks at
 BLOCKS = {False: 4, True: 4}  # on a multiprocessor, by `every`
 ARRIVED, USED, BLOCKS_OF_ALL = range(3)  # of `Merging.done`
 
@@ -41,6 +41,7 @@ ARRIVED, USED, BLOCKS_OF_ALL = range(3)  # of `Merging.done`
 class Merging(NamedTuple):
     """What blocks share; ``entries``, ``table`` and ``done`` begin as zeros."""
 
+    numbered: Array  # `Numbering.done`: there may be fewer parts than there is room for
     entries: Array  # int64: of each part
     offsets: Array  # int64: where its table begins, and the end
     table: Array  # int64, see `gpu_global_tables`
@@ -99,7 +100,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
     def add(part, other, weight, merging):
         base = merging.offsets[part]
         slots = merging.offsets[part + 1] - base
-        slot = first_slot(other, slots, merging.entries.size)
+        slot = first_slot(other, slots, merging.numbered[NUMBER])
         add_to_table(merging.table, base, slots, slot, other, weight)
 
     lay_out, add_to_cache, flush = gpu_pair_cache.build(
@@ -108,7 +109,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
 
     @cuda.jit(device=True)
     def add_to_pair(part, other, weight, merging, cache):
-        if not add_to_cache(part, other, weight, merging.entries.size, cache):
+        if not add_to_cache(part, other, weight, merging.numbered[NUMBER], cache):
             add(part, other, weight, merging)
 
     @cuda.jit(device=True)
@@ -137,11 +138,11 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
             start += np.int64(cuda.gridDim.x) * threads
 
     @cuda.jit(device=True)
-    def name_vertices(vertices, parts):
+    def name_vertices(vertices, parts, number):
         """Write what the parts are hashed by, and the communities they begin in."""
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         all_threads = np.int64(cuda.gridDim.x) * threads
-        for part in range(everywhere, vertices.labels.size, all_threads):
+        for part in range(everywhere, number, all_threads):
             v = vertices.first[part]
             vertices.words_of_parts[part] = vertices.words[v]
             vertices.labels[part] = parts[vertices.first_of_all[vertices.communities[v]]]
@@ -149,13 +150,13 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
     @cuda.jit(device=True)
     def slots_of(merging, part):
         entries = merging.entries[part]
-        return min(entries + (entries >> 1) + 1, merging.entries.size)
+        return min(entries + (entries >> 1) + 1, merging.numbered[NUMBER])
 
     @cuda.jit(device=True)
     def lay_tables(merging, sums, arrived, turn):
         """Find where the tables of parts begin; return the next barrier's turn."""
         thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        blocks, number = np.int64(cuda.gridDim.x), np.int64(merging.entries.size)
+        blocks, number = np.int64(cuda.gridDim.x), merging.numbered[NUMBER]
         begin, past = own_range(number, block, blocks, np.int64(threads))
         own = np.int64(0)
         for part in range(begin + thread, past, threads):
@@ -192,9 +193,9 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
         return np.int64(1)
 
     @cuda.jit(device=True)
-    def look(window, row, other, merging):
+    def look(window, row, other, parts, merging):
         """Return the slot to begin with, and what is there."""
-        slot = first_slot(other, np.int64(window.slots[row]), merging.entries.size)
+        slot = first_slot(other, np.int64(window.slots[row]), parts)
         return slot, peek(merging.table, np.int64(window.bases[row]), slot)
 
     @cuda.jit(device=True)
@@ -208,7 +209,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
     @cuda.jit(device=True)
     def add_between(rows, window, number, entry, end, merging):
         """Add some entries of a thread, if they lie between parts."""
-        row, last = find(window, number, entry), end - 1
+        row, last, parts = find(window, number, entry), end - 1, merging.numbered[NUMBER]
         entry1, entry2, entry3 = min(entry + 1, last), min(entry + 2, last), min(entry + 3, last)
         row1 = row_from(window, number, row, entry1)
         row2 = row_from(window, number, row1, entry2)
@@ -219,10 +220,10 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
         weight2, weight3 = weight_at(rows, entry2), weight_at(rows, entry3)
         other, other1 = rows.parts[u], rows.parts[u1]
         other2, other3 = rows.parts[u2], rows.parts[u3]
-        slot, found = look(window, row, other, merging)
-        slot1, found1 = look(window, row1, other1, merging)
-        slot2, found2 = look(window, row2, other2, merging)
-        slot3, found3 = look(window, row3, other3, merging)
+        slot, found = look(window, row, other, parts, merging)
+        slot1, found1 = look(window, row1, other1, parts, merging)
+        slot2, found2 = look(window, row2, other2, parts, merging)
+        slot3, found3 = look(window, row3, other3, parts, merging)
         # behind the end an entry came before
         if entry + 1 > last:
             weight1 = np.int64(0)
@@ -292,7 +293,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
         blocks = np.int64(cuda.gridDim.x)
         count_entries(rows, vertices, merging)
         if not every:
-            name_vertices(vertices, rows.parts)
+            name_vertices(vertices, rows.parts, merging.numbered[NUMBER])
         turn += 1
         barrier(arrived, turn * blocks)
         turn = lay_tables(merging, sums, arrived, turn)
@@ -302,7 +303,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
             flush(cache, merging)
         turn += 1
         barrier(arrived, turn * blocks)
-        room = merging.offsets[merging.entries.size]
+        room = merging.offsets[merging.numbered[NUMBER]]
         begin, past = own_range(room, block, blocks, np.int64(1))
         own = np.int64(0)
         for slot in range(begin + thread, past, threads):
@@ -320,88 +321,30 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
 
 
 @functools.cache
-def build_add(threads: int, weights: Weights, every: bool) -> Any:
-    """Make the kernel that does so.
+def build_add(threads: int, each: int, weights: Weights, every: bool) -> Any:
+    """Make the kernel that adds, and writes where there is something to write to.
 
-    Launch: cooperative, any number of blocks. Degrees: any. Shared memory: 12 KB, with ``every``
-    24 KB, where sums take 64 bits 28. Registers: ?
+    Launch: cooperative, any number of blocks. Degrees: any. Shared memory: 18 KB, with ``every``
+    30 KB, where sums take 64 bits 34. Registers: 64, as BLOCKS leaves, without ``every`` with 64 to
+    88 bytes of a thread in memory.
     """
     lay_out, add_all = build_add_all(threads, weights, every)
-    lay_out_window = gpu_windows.build(threads).lay_out
+    lay_out_window, barrier = gpu_windows.build(threads).lay_out, gpu_classes.barrier
+    slots = threads * each
+    write_all = gpu_writing.build_write_all(threads, each, weights.wide, False)
 
-    def add_rows(rows, vertices, merging):
+    def add_rows(rows, vertices, merging, written):
         cuda.cg.this_grid()
         sums = cuda.shared.array(threads, np.int64)
-        add_all(
+        turn = add_all(
             rows, vertices, merging, sums, lay_out_window(), lay_out(), merging.done, np.int64(0)
         )
+        ranks = cuda.shared.array(slots, np.int32)
+        if written.indptr.size > 0:
+            barrier(merging.done, (turn + 1) * np.int64(cuda.gridDim.x))
+            write_all(merging, written, sums, ranks)
 
     return kernel(
-        add_rows, f"{threads} {TOGETHER} {weights} {every}",
+        add_rows, f"{threads} {TOGETHER} {each} {weights} {every}",
         launch_bounds=(threads, BLOCKS[every]),
     )  # fmt: skip
-
-
-@functools.cache
-def build_write_all(threads: int, each: int, wide: bool, empties: bool) -> Callable:
-    """Make the function that writes the slots in use one after the other, and where rows begin.
-
-    All threads call it, of as many blocks as added, each for the slots that it counted there.
-    ``empties``: the slots end as zeros. ``sums``, int64, one a thread, and ``ranks``, one a slot,
-    are in shared memory.
-    """
-    slots = threads * each
-    *_, label_at, _, amount_at, empty_slot = gpu_global_tables.build(wide)
-    _, base_of, ranked, own_range = gpu_scans.build(threads)
-
-    @cuda.jit(device=True)
-    def write_all(merging, indptr, indices, weights, sums, ranks):
-        thread, block = np.int64(cuda.threadIdx.x), np.int64(cuda.blockIdx.x)
-        parts = np.int64(merging.entries.size)
-        room = merging.offsets[parts]
-        begin, end = own_range(room, block, np.int64(cuda.gridDim.x), np.int64(1))
-        base = base_of(block, sums, merging.counts)
-        for first in range(begin, end, slots):
-            past = min(first + slots, end)
-            own, number = first + thread * each, np.int64(0)
-            for slot in range(own, min(own + each, past)):
-                if label_at(merging.table, slot) >= 0:
-                    number += 1
-            rank, whole = ranked(number, sums)
-            entry = base + rank - number
-            for slot in range(own, min(own + each, past)):
-                ranks[slot - first] = entry - base
-                other = label_at(merging.table, slot)
-                if other >= 0:
-                    indices[entry] = other
-                    weights[entry] = amount_at(merging.table, slot)
-                    if empties:
-                        empty_slot(merging.table, slot)
-                    entry += 1
-            cuda.syncthreads()
-            part = lower_bound(merging.offsets, 0, parts, first) + thread
-            while part < parts and merging.offsets[part] < past:
-                indptr[part] = base + ranks[merging.offsets[part] - first]
-                part += threads
-            base += whole
-            cuda.syncthreads()
-        if thread == 0 and begin < end and end == room:
-            indptr[parts] = base
-
-    return write_all
-
-
-@functools.cache
-def build_write(threads: int, each: int, wide: bool) -> Any:
-    """Make the kernel that does so.
-
-    Launch: as many blocks as `build_add` had. Shared memory: 10 KB. Registers: 39.
-    """
-    write_all, slots = build_write_all(threads, each, wide, False), threads * each
-
-    def write_slots(merging, indptr, indices, weights):
-        sums = cuda.shared.array(threads, np.int64)
-        ranks = cuda.shared.array(slots, np.int32)
-        write_all(merging, indptr, indices, weights, sums, ranks)
-
-    return kernel(write_slots, f"{threads} {each} {wide}")

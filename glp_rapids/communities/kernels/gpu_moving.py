@@ -57,7 +57,7 @@ class Moving(NamedTuple):
     seed: Any
 
 
-class Given(NamedTuple):
+class Initial(NamedTuple):
     """What vertices begin with: communities, of the level above if there are parts.
 
     ``numbers`` and ``first`` are those of the parts, which are the vertices of that level.
@@ -69,7 +69,7 @@ class Given(NamedTuple):
 
 
 @cuda.jit(device=True)
-def begin(v, label, labels, following, sizes, volumes, active):
+def initialize(v, label, labels, following, sizes, volumes, active):
     """Bring what is known of a vertex, and of the community of its name, to where moving begins."""
     labels[v], following[v] = label, label
     sizes[v], volumes[v], active[v] = 0, 0, 1
@@ -219,7 +219,7 @@ def build(weights: Weights, index_type: Any) -> Any:
                 label = np.int64(given.labels[v])
             else:
                 label = np.int64(given.first[given.labels[given.numbers[v]]])
-            begin(
+            initialize(
                 v, label, state.labels, state.following, state.sizes, state.volumes, state.active
             )
         barrier(work.arrived, blocks)

@@ -65,7 +65,7 @@ class Refining(NamedTuple):
 
 
 @cuda.jit(device=True)
-def begin(v, volume, labels, volumes, outward, joined, following):
+def initialize(v, volume, labels, volumes, outward, joined, following):
     """Bring what is known of a vertex, and of its part, to where refining begins."""
     labels[v], following[v], volumes[v] = v, v, volume
     outward[v], joined[v] = 0, 0
@@ -256,7 +256,7 @@ def build(weights: Weights, index_type: Any) -> Any:
         blocks = np.int64(cuda.gridDim.x)
         everywhere = np.int64(cuda.blockIdx.x) * threads + np.int64(cuda.threadIdx.x)
         for v in range(everywhere, state.indptr.size - 1, blocks * threads):
-            begin(
+            initialize(
                 v, state.volume[v], state.labels, state.volumes, state.outward, state.joined,
                 state.following,
             )  # fmt: skip

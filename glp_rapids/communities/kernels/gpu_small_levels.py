@@ -7,8 +7,8 @@ the other in the arrays of a `Store`, since the way down goes through them once 
 once what came out. A block alone waits for no other: its barriers are those of its threads.
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
-memory: 32 KB, where sums take 64 bits 41 KB, and where indices do 50 KB. Registers: 255, with 300
-to 390 bytes of a thread in memory: a block a multiprocessor (two take as long, four 10% longer).
+memory: 32 KB, where sums take 64 bits 41 KB, and where indices do 50 KB. Registers: 255, with 260
+bytes of a thread in memory, or more where sums take 64 bits: a block a multiprocessor (two take as long, four 10% longer).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from glp_rapids.communities.kernels import (
     gpu_refining,
     gpu_store,
     gpu_windows,
+    gpu_writing,
 )
 from glp_rapids.communities.kernels.gpu_tables import Weights
 from glp_rapids.communities.schedule import CLASSES, FEWER_CLASSES, MOST_SWEEPS, REFINING_SWEEPS
@@ -39,6 +40,7 @@ MOST_LEVELS = 32
 # Words of `Store.control`.
 FINISHED, LEVEL, CLOCK = range(3)
 NUMBERED = 10  # two words, of `Numbering.done`
+NUMBER = NUMBERED + gpu_numbering.NUMBER
 ARRIVED = 12
 MERGED = 16  # three words, `Merging.done`
 SWEPT = 20
@@ -75,7 +77,7 @@ def build(wide: bool, index_type: Any) -> Any:
     refine = gpu_refining.build_refine(weighted, index_type)
     number_all = gpu_numbering.build_number(threads)
     lay_out_cache, add_all = gpu_merging.build_add_all(threads, weighted, False)
-    write_all = gpu_merging.build_write_all(threads, slots // threads, wide, True)
+    write_all = gpu_writing.build_write_all(threads, slots // threads, wide, True)
 
     @cuda.jit(device=True)
     def level_of(store, size, entries, first, entry):
@@ -117,12 +119,12 @@ def build(wide: bool, index_type: Any) -> Any:
             if from_above:
                 above = store.labels[next_first + store.names[first + v]]
                 level.labels[v] = store.first_of_parts[first + above]
-            gpu_moving.begin(
+            gpu_moving.initialize(
                 v, level.labels[v], level.labels, store.following, store.sizes, store.volumes,
                 store.active,
             )  # fmt: skip
             if up:
-                gpu_refining.begin(
+                gpu_refining.initialize(
                     v, level.volume[v], store.parts, store.part_volumes, store.outward,
                     store.joined, store.parts_following,
                 )  # fmt: skip
@@ -154,26 +156,25 @@ def build(wide: bool, index_type: Any) -> Any:
     @cuda.jit(device=True)
     def contract(level, then, parts, first, communities, first_of_all, store, shared, turn):
         """Make the next level of the parts; return the turn."""
-        number, arrived = then.labels.size, store.control[ARRIVED : ARRIVED + 1]
+        arrived = store.control[ARRIVED : ARRIVED + 1]
         rows = gpu_windows.Rows(level.indptr, level.indices, level.weights, parts)
         vertices = gpu_merging.Vertices(
             level.volume, level.words, first, communities, first_of_all, then.volume, then.words,
             then.labels,
         )  # fmt: skip
         merging = gpu_merging.Merging(
-            store.totals[:number], store.offsets[: number + 1], store.table, store.counts,
-            store.control[MERGED : MERGED + 3],
+            store.control[NUMBERED : NUMBERED + 2], store.totals, store.offsets, store.table,
+            store.counts, store.control[MERGED : MERGED + 3],
         )  # fmt: skip
         # what evaluating rows takes is empty then
-        window = gpu_windows.Window(
-            shared.labels, shared.own, shared.gains_high, shared.counts
-        )
+        window = gpu_windows.Window(shared.labels, shared.own, shared.gains_high, shared.counts)
         turn = add_all(
             rows, vertices, merging, shared.listed, window, lay_out_cache(), arrived, turn
         )
         turn += 1
         barrier(arrived, turn * np.int64(cuda.gridDim.x))
-        write_all(merging, then.indptr, then.indices, then.weights, shared.listed, shared.used)
+        written = gpu_writing.Written(then.indptr, then.indices, then.weights)
+        write_all(merging, written, shared.listed, shared.used)
         return turn
 
     @cuda.jit(device=True)
@@ -285,7 +286,7 @@ def build(wide: bool, index_type: Any) -> Any:
                     )  # fmt: skip
                 turn += 1
                 barrier(arrived, turn * blocks)
-                number = control[NUMBERED + gpu_numbering.NUMBER]
+                number = control[NUMBER]
                 top = last or ends_at(number, size)
                 if not top:
                     then = level_of(

@@ -89,13 +89,13 @@ def build_roots(threads: int) -> Any:
     return kernel(find_roots, str(threads))
 
 
-# What `build_judge` adds up: the weight from one community to another, from both ends, and the
+# What `build_terms` adds up: the weight from one community to another, from both ends, and the
 # squares of volumes, 2^31 high + low: those of high, the products, and those of low, in halves.
 CROSSING, HIGH, PRODUCT, LOW_HIGH, LOW_LOW, JUDGED = range(6)
 
 
 @functools.cache
-def build_judge(threads: int, each: int, weighted: bool) -> Any:
+def build_terms(threads: int, each: int, weighted: bool) -> Any:
     """Make the kernel that adds up what an objective makes of a partition; see above.
 
     Launch: a thread for EACH entries. Degrees: any. Shared memory: 2 KB. Registers: 36.
@@ -109,7 +109,7 @@ def build_judge(threads: int, each: int, weighted: bool) -> Any:
         if cuda.threadIdx.x == 0 and whole != 0:
             cuda.atomic.add(judged, word, whole)
 
-    def judge_partition(edges, volumes, judged):
+    def sum_terms(edges, volumes, judged):
         v = first_row(edges, cuda.shared.array(2, np.int64))
         sums = cuda.shared.array(threads, np.int64)
         block, blocks = np.int64(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
@@ -138,7 +138,7 @@ def build_judge(threads: int, each: int, weighted: bool) -> Any:
         add(judged, LOW_HIGH, low_high, sums)
         add(judged, LOW_LOW, low_low, sums)
 
-    return kernel(judge_partition, f"{threads} {each} {weighted}")
+    return kernel(sum_terms, f"{threads} {each} {weighted}")
 
 
 def squares(told: list[int]) -> int:
