@@ -8,7 +8,7 @@ once what came out. A block alone waits for no other: its barriers are those of 
 
 Launch: cooperative, any number of blocks of THREADS. Degrees: any, as in `gpu_moving`. Shared
 memory: 32 KB, where sums take 64 bits 41 KB, and where indices do 50 KB. Registers: 255, with 260
-bytes of a thread in memory, or more where sums take 64 bits: a block a multiprocessor (two take as long, four 10% longer).
+bytes of a thread in memory or more: a block a multiprocessor (two take as long, four 10% longer).
 """
 
 from __future__ import annotations
