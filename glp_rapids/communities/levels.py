@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from glp_rapids.communities.engines import engine_of
+from glp_rapids.communities.engines import Engine, engine_of
 from glp_rapids.communities.isolated import among_all, without_isolated
 from glp_rapids.communities.numbers import Numbered, PendingLevels, Terms, facts_of
 from glp_rapids.communities.objective import Objective
@@ -92,7 +92,7 @@ def run(objective: Objective, device: str, options: Options, tell: Tell | None) 
 
 
 def _iterations(
-    objective: Objective, engine: Any, options: Options, tell: Tell | None
+    objective: Objective, engine: Engine, options: Options, tell: Tell | None
 ) -> Found:
     """Iterate until an iteration gains little, each from the communities of the one before."""
     network, found, communities = objective.network, None, None
@@ -142,7 +142,7 @@ class _Iteration:
     since: float = field(default_factory=time.perf_counter)
 
     def found(
-        self, engine: Any, labels: Array, communities: Numbered | None, last: bool
+        self, engine: Engine, labels: Array, communities: Numbered | None, last: bool
     ) -> Found:
         """Iterate once on an engine of all vertices; ``last``: and cut communities in pieces."""
         below, labels, rest = self._up(engine, labels, communities)
@@ -173,8 +173,8 @@ class _Iteration:
         return _found(self.objective, terms, labels, self.told)
 
     def _up(
-        self, engine: Any, labels: Array, communities: Numbered | None
-    ) -> tuple[list[tuple[Any, Numbered | None]], Array, PendingLevels | None]:
+        self, engine: Engine, labels: Array, communities: Numbered | None
+    ) -> tuple[list[tuple[Engine, Numbered | None]], Array, PendingLevels | None]:
         """Move or refine, and contract, level by level.
 
         ``communities``: the labels' numbers, where these are known. Returns the levels to go down
@@ -182,7 +182,7 @@ class _Iteration:
         the level above these; and what is done with that one and all above it, if that is done
         together. A level without parts is to be moved once more.
         """
-        below: list[tuple[Any, Numbered | None]] = []
+        below: list[tuple[Engine, Numbered | None]] = []
         refining, most = self.options.refine and self.number > 1, self.options.max_level
         while True:
             depth, size = len(below), engine.network.size
@@ -217,7 +217,7 @@ class _Iteration:
                 self.tell(self.told[-1])
 
 
-def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
+def _in_pieces(objective: Objective, engine: Engine, found: Found) -> Found:
     """Cut communities into what is connected: one that a vertex left gains by every cut."""
     labels, terms = engine.connected_parts(found.labels)
     if terms.communities.first.size == found.communities.first.size:
@@ -226,7 +226,7 @@ def _in_pieces(objective: Objective, engine: Any, found: Found) -> Found:
     return replace(pieces, converged=found.converged)
 
 
-def _hierarchy(engine: Any, communities: Numbered, options: Options) -> list[Numbered]:
+def _hierarchy(engine: Engine, communities: Numbered, options: Options) -> list[Numbered]:
     """Refine communities, and their parts, as long as they join: the finest parts first."""
     found, depth, known = [], 0, communities
     labels, numbers, first = communities.first[communities.numbers], None, None

@@ -28,7 +28,7 @@ TOTALS = 4  # of all threads of a contraction, 8 bytes each, for a vertex
 
 
 class CpuEngine:
-    """Moves, refines and contracts one network.
+    """As `Engine` says, by loops over rows, class by class.
 
     Parameters
     ----------
@@ -57,11 +57,7 @@ class CpuEngine:
     def up(
         self, labels: np.ndarray, seed: int, classes: int, *, contracts: bool
     ) -> tuple[np.ndarray, list[int], Numbered, tuple[CpuEngine, np.ndarray] | None]:
-        """Sweep until few vertices move, number communities, and contract these if there are fewer.
-
-        Return labels, how many moved in each sweep, numbers, and of the level above the engine and
-        the labels.
-        """
+        """Move, number and contract."""
         partition = self._partition(labels)
         moved = self._move(partition, seed, classes)
         self.volumes = partition.volumes
@@ -72,11 +68,7 @@ class CpuEngine:
         self, labels: np.ndarray, parts: Numbered | None, seed: int, classes: int, *,
         terms: bool = False, last: bool = False,
     ) -> tuple[np.ndarray, list[int], Terms | None]:  # fmt: skip
-        """Sweep again, with the communities of the level above, whose vertices are the parts.
-
-        Without parts with those of this level; return what an objective is made of if asked to.
-        ``last``: connected parts of what comes out will be asked for, by and by.
-        """
+        """Move once more."""
         if parts is not None:
             labels = parts.first[labels[parts.numbers]]
         partition = self._partition(labels)
@@ -87,11 +79,7 @@ class CpuEngine:
     def refined(
         self, labels: np.ndarray, seed: int, sweeps: int, communities: Numbered | None = None
     ) -> tuple[Numbered, Numbered, tuple[CpuEngine, np.ndarray] | None]:
-        """Split each community into well-connected parts, and contract these if there are fewer.
-
-        Return the numbers of parts and of communities, which may be given, and of the level above
-        the engine and the labels.
-        """
+        """Refine, number and contract."""
         partition = self._partition(labels)
         if communities is None:
             communities = self._numbered(partition.labels)
@@ -99,7 +87,7 @@ class CpuEngine:
         return parts, communities, self._above(parts, communities)
 
     def terms(self, labels: np.ndarray, volumes: np.ndarray | None) -> Terms:
-        """Return what an objective is made of; ``volumes``, of communities by name, if known."""
+        """Add up."""
         totals = np.zeros(self._threads, np.int64)
         labels = labels.astype(self._index_type, copy=False)
         self._call(moving.add_crossing, self._threads, self._level, labels, totals)
@@ -108,7 +96,7 @@ class CpuEngine:
         return Terms(int(totals.sum()), squares_of(volumes), self._numbered(labels))
 
     def connected_parts(self, labels: np.ndarray) -> tuple[np.ndarray, Terms]:
-        """Name what is connected inside of communities; return what an objective is made of."""
+        """Find connected parts, and add up."""
         roots = connected_parts(self.network.rows, labels)
         return roots, self.terms(roots, None)
 

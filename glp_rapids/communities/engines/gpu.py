@@ -73,7 +73,7 @@ class Counters:
 
 
 class GpuEngine:
-    """Moves, refines and contracts one network.
+    """As `Engine` says; a stage is a few launches and one read.
 
     Parameters
     ----------
@@ -136,10 +136,7 @@ class GpuEngine:
     def rest(
         self, labels: Array, seed: int, depth: int, max_level: int, refining: bool
     ) -> PendingLevels | None:
-        """Do this level and all above it, if it is small enough; None: do one at a time.
-
-        ``seed``: of this level on the way up; ``depth``: how many are below it.
-        """
+        """Do all levels from here on in one launch, if this one is small."""
         if not small_levels.is_small(self.network):
             return None
         parameters = gpu_store.Parameters(
@@ -156,11 +153,7 @@ class GpuEngine:
     def up(
         self, labels: Array, seed: int, classes: int, *, contracts: bool
     ) -> tuple[Array, list[int], Numbered, tuple[GpuEngine, Array] | None]:
-        """Sweep until few vertices move, number communities, and contract these if there are fewer.
-
-        Return labels, how many moved in each sweep, numbers, and of the level above the engine and
-        the labels.
-        """
+        """Move, number and contract: three launches."""
         counters = Counters(self.xp)
         labels = self._move(labels, None, seed, classes, counters)
         numbers = self._number(labels, counters.arrays["numbered"])
@@ -173,11 +166,7 @@ class GpuEngine:
         self, labels: Array, parts: Numbered | None, seed: int, classes: int, *,
         terms: bool = False, last: bool = False,
     ) -> tuple[Array, list[int], Terms | None]:  # fmt: skip
-        """Sweep again, with the communities of the level above, whose vertices are the parts.
-
-        Without parts with those of this level; return what an objective is made of if asked to.
-        ``last``: connected parts of what comes out will be asked for.
-        """
+        """Move once more, and begin what comes next."""
         counters = Counters(self.xp)
         moved = self._move(labels, parts, seed, classes, counters)
         numbers = self._sum_terms(moved, self.volumes, counters) if terms else None
@@ -190,11 +179,7 @@ class GpuEngine:
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
     ) -> tuple[Numbered, Numbered, tuple[GpuEngine, Array] | None]:
-        """Split each community into well-connected parts, and contract these if there are fewer.
-
-        Return the numbers of parts and of communities, which may be given, and of the level above
-        the engine and the labels.
-        """
+        """Refine, number and contract: three or four launches."""
         network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
         counters, scratch = Counters(xp), self._scratch
         labels = labels.astype(index, copy=False)
@@ -222,7 +207,7 @@ class GpuEngine:
         return _counted(parts, told["numbered"]), communities, above
 
     def terms(self, labels: Array, volumes: Array | None) -> Terms:
-        """Return what an objective is made of; ``volumes``, of communities by name, if known."""
+        """Add up and number: two launches."""
         if volumes is None:
             total = self.xp.zeros(self.network.size, np.uint64)  # CuPy adds no int64 at places
             self.xp.add.at(total, labels, self.network.volume.view(np.uint64))
@@ -232,7 +217,7 @@ class GpuEngine:
         return _terms(counters.read(), self.network.unit, numbers)
 
     def connected_parts(self, labels: Array) -> tuple[Array, Terms]:
-        """Name what is connected inside of communities; return what an objective is made of."""
+        """Find connected parts, number them and add up: four launches, unless they have begun."""
         begun = self._parts_of
         if not begun or begun[0] is not labels:
             begun = labels, *self._connect(labels)

@@ -34,7 +34,7 @@ from glp_rapids.jit.primitives import lower_bound
 Array = Any
 THREADS = 256
 TOGETHER = 4  # entries that a thread has at once
-BLOCKS = {False: 4, True: 4}  # on a multiprocessor, by `every`
+BLOCKS = 4  # on a multiprocessor
 ARRIVED, USED, BLOCKS_OF_ALL = range(3)  # of `Merging.done`
 
 
@@ -346,5 +346,5 @@ def build_add(threads: int, each: int, weights: Weights, every: bool) -> Any:
 
     return kernel(
         add_rows, f"{threads} {TOGETHER} {each} {weights} {every}",
-        launch_bounds=(threads, BLOCKS[every]),
+        launch_bounds=(threads, BLOCKS),
     )  # fmt: skip
