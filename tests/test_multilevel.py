@@ -1,5 +1,6 @@
 """Multilevel label propagation: partitions are the twin's, on either device, with any threads."""
 
+from contextlib import nullcontext
 
 import graphs
 import numpy as np
@@ -15,7 +16,7 @@ from glp_rapids import (
     as_graph,
     multilevel_label_propagation,
 )
-from glp_rapids.communities import schedule
+from glp_rapids.communities import levels, multilevel, schedule
 from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging
 from glp_rapids.datasets import load, social
@@ -154,6 +155,65 @@ def test_levels_that_find_no_room_have_another_launch(monkeypatch):
     pairs = graphs.random_pairs(3000, 40_000, 2)
     assert_gpu_equals_cpu(graphs.edges(pairs), {})
     assert max(begun) > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stage", ["up", "refined", "connected_parts"])
+@pytest.mark.parametrize("hierarchy", [False, True])
+def test_what_a_gpu_has_no_memory_for_runs_on_the_cpu(stage, hierarchy, monkeypatch, cupy):
+    from glp_rapids.communities.engines import gpu, small_levels
+
+    def lacks(*arguments, **options):
+        raise cupy.cuda.memory.OutOfMemoryError(1, 1)
+
+    edges, options = graphs.GRAPHS["power law"](), {"iterations": 2, "levels": hierarchy}
+    expected = multilevel_label_propagation(host_graph(edges), **options)
+    monkeypatch.setattr(small_levels, "LARGEST", 0)
+    monkeypatch.setattr(gpu.GpuEngine, stage, lacks)
+    found = multilevel_label_propagation(as_graph(**edges, device="gpu"), **options)
+    assert found.attrs["glp"]["device"] == "cpu"
+    assert to_host(found["partition"].values).tolist() == expected["partition"].tolist()
+
+
+class SaidElsewhere:
+    """A graph of the host that says it is on a GPU."""
+
+    device = "gpu"
+
+    def __init__(self, graph):
+        self._graph = graph
+
+    def __getattr__(self, name):
+        return getattr(self._graph, name)
+
+    def to_graph(self):
+        return self
+
+    def to(self, device):
+        assert device == "cpu"
+        return self._graph
+
+
+def test_only_a_gpu_may_lack_memory(monkeypatch):
+    def lacks(objective, device, options, tell):
+        ran.append(device)
+        if len(ran) == 1:
+            raise MemoryError
+        return run(objective, device, options, tell)
+
+    ran, run, graph = [], levels.run, host_graph(graphs.GRAPHS["power law"]())
+    expected = multilevel_label_propagation(graph)["partition"].tolist()
+    options = {"refine": True, "max_level": 9, "iterations": None, "tol": 1e-4, "seed": 0}
+    monkeypatch.setattr(levels, "run", lacks)
+    monkeypatch.setattr(multilevel, "reused_memory", lambda device: nullcontext())
+    monkeypatch.setattr(multilevel, "to_device", lambda array, device: array)
+    found, report = multilevel._run(SaidElsewhere(graph), "modularity", 1.0, False, **options)
+    assert (ran, report["device"]) == (["gpu", "cpu"], "cpu")
+    assert found.labels.tolist() == expected
+    ran.clear()
+    with pytest.raises(MemoryError):
+        multilevel_label_propagation(graph)
+    assert ran == ["cpu"]
 
 
 @given(

@@ -19,14 +19,14 @@ from glp_rapids.common.checks import (
 )
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.reused_memory import reused_memory
-from glp_rapids.device import memory_in_use
+from glp_rapids.device import memory_in_use, to_device
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
 if TYPE_CHECKING:
-    from glp_rapids.communities.levels import Found
+    from glp_rapids.communities.levels import Found, Tell
     from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import BaseGraph
+    from glp_rapids.graph.graph import BaseGraph, Graph
 
 LEAST_RESOLUTION = 1e-6
 MAX_LEVEL, TOLERANCE = 100, 1e-4
@@ -102,7 +102,7 @@ def multilevel_label_propagation(
         ``iteration``, ``level``, ``way`` ("up" or "down"), ``vertices``, ``moved`` in each sweep,
         none where they were refined, ``seconds``, and on the way up ``communities``, which become
         the vertices of the next level; vertices without an edge, which stay alone, are not
-        counted), ``sweeps``, ``seconds``, ``device``, ``memory_in_use``.
+        counted), ``sweeps``, ``seconds``, ``device``, where it ran, ``memory_in_use``.
 
     Raises
     ------
@@ -114,8 +114,9 @@ def multilevel_label_propagation(
 
     Notes
     -----
-    It runs on the device where the graph is, and finds the same there. O(m) time a sweep, at most
-    5 sweeps a level each way, and as a rule a fifth of the vertices are left after each level.
+    It runs on the device where the graph is, or if a GPU has too little memory on the CPU, and
+    finds the same there. O(m) time a sweep, at most 5 sweeps a level each way, and as a rule a
+    fifth of the vertices are left after each level.
     About 120 bytes a vertex and 20 an entry beside the graph; on a GPU 160 a vertex and 20 an
     entry, in the worst case 80, and 220 a vertex and 120 an entry of the first level that has no
     more than a million of both together, or of a million each where a graph of at most 8 million
@@ -198,22 +199,20 @@ def check_tolerance(name: str, tolerance: Any) -> None:
 def _run(
     given: BaseGraph, objective: str, resolution: float, progress: Progress, **options: Any
 ) -> tuple[Found, dict]:
-    # Numba waits for a first run
-    from glp_rapids.communities import levels
-    from glp_rapids.communities.objective import OBJECTIVES
-
     if given.directed:
         raise ValueError(
             "graph is directed, and multilevel label propagation is defined for undirected graphs; "
             "read its edges with directed=False"
         )
     begin = time.perf_counter()
-    device, graph = given.device, given.to_graph()
-    words = graph.id_words().of_first(graph.number_of_vertices).view(np.uint64)
-    wanted = OBJECTIVES[objective](graph, words, resolution)
-    showing = reporting(progress, _show, desc="levels", unit="level")
-    with showing as tell, reused_memory(device):
-        found = levels.run(wanted, device, levels.Options(**options), tell)
+    graph, device = given.to_graph(), given.device
+    with reporting(progress, _show, desc="levels", unit="level") as tell:
+        found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
+        if found is None:
+            device = "cpu"
+            found = _found(graph.to(device), objective, resolution, options, tell)
+            found.labels = to_device(found.labels, graph.device)
+            found.hierarchy = [to_device(labels, graph.device) for labels in found.hierarchy]
     report = {
         objective: found.quality,
         "converged": found.converged,
@@ -224,6 +223,26 @@ def _run(
         "memory_in_use": memory_in_use(device),
     }
     return found, report
+
+
+def _found(
+    graph: Graph, objective: str, resolution: float, options: dict[str, Any], tell: Tell | None,
+    *, may_lack_memory: bool = False,
+) -> Found | None:  # fmt: skip
+    """Run where a graph is; return None if it has too little memory, and what was made is gone."""
+    # Numba waits for a first run
+    from glp_rapids.communities import levels
+    from glp_rapids.communities.objective import OBJECTIVES
+
+    try:
+        with reused_memory(graph.device):
+            words = graph.id_words().of_first(graph.number_of_vertices).view(np.uint64)
+            wanted = OBJECTIVES[objective](graph, words, resolution)
+            return levels.run(wanted, graph.device, levels.Options(**options), tell)
+    except MemoryError:
+        if may_lack_memory:
+            return None
+        raise
 
 
 def _show(bar: Any, facts: dict) -> None:
