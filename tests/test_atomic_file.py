@@ -241,6 +241,7 @@ def after_faults(tmp_path_factory):
     return json.loads(found.removeprefix("FOUND ")), done.stderr
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("fault", CODES)
 def test_a_fault_in_mid_write_leaves_what_was_there(after_faults, fault, name):

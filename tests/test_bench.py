@@ -67,6 +67,7 @@ def test_without_networkit_the_mend_is_named(monkeypatch):
         tables_of("quality", "--graphs", "rmat-6-4")
 
 
+@pytest.mark.exhaustive
 def test_ingest_reads_the_edges_it_made():
     found = tables_of("ingest", "--graphs", "rmat-6-4", "--repeats", "1", "--device", "cpu")
     rows, from_files = found.values()

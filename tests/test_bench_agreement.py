@@ -16,6 +16,7 @@ from glp_rapids.device import gpu_available
 SMALL = ("agreement", "--graphs", "football", "web-300")
 
 
+@pytest.mark.exhaustive
 def test_agreement_runs_everything_in_every_place(data):
     [rows] = tables_of(*SMALL).values()
     places = [place for place, (device, _) in agreement.PLACES.items()

@@ -95,6 +95,7 @@ def test_a_large_graph_is_a_graph_and_the_same_again():
     assert not np.array_equal(other.indptr, graph.indptr)
 
 
+@pytest.mark.exhaustive
 def test_beyond_memory_runs_each_way_in_a_process_of_its_own():
     options = "--graphs", "rmat-9-16", "--repeats", "1", "--threads", "1", "--mapped"
     ways = "--limits", "0", "50", "--ways", "plain", "streamed plain"

@@ -3,6 +3,7 @@
 import graphs
 import numpy as np
 import pytest
+from cases import exhaustive
 from memory_limits import large
 
 from glp_rapids import as_graph
@@ -33,7 +34,7 @@ def assert_same_lists(found, expected):
 
 
 @pytest.mark.parametrize("raw_below", [0, 3])
-@pytest.mark.parametrize("size", [32, 96, 4_032])
+@pytest.mark.parametrize("size", [4_032, *exhaustive(32, 96)])
 def test_pieces_are_the_whole_bit_for_bit(size, raw_below):
     layout = layout_of("packed", "speed", None, raw_below, None)
     for graph in (

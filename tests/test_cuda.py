@@ -6,7 +6,7 @@ from functools import partial
 import cuda_offline
 import numpy as np
 import pytest
-from cases import exhaustive, some
+from cases import some
 from simulator import simulated
 
 import glp_rapids
@@ -111,15 +111,14 @@ def compile_persistent(monkeypatch, run, graph, capability):
 
 # With weights and without; neighbours of 32 and 64 bits; the oldest generation and the newest. A
 # compile takes some 20 s, so these four.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("run", "weights", "index_type", "capability"),
     [
         ("program", np.float64, np.int32, (9, 0)),
-        *exhaustive(
-            ("classic", None, np.int32, CAPABILITIES[0]),
-            ("layered", None, np.int32, CAPABILITIES[-1]),
-            ("speaker", np.float32, np.int64, (9, 0)),
-        ),
+        ("classic", None, np.int32, CAPABILITIES[0]),
+        ("layered", None, np.int32, CAPABILITIES[-1]),
+        ("speaker", np.float32, np.int64, (9, 0)),
     ],
 )
 def test_every_variant_of_the_persistent_kernel_compiles(
@@ -149,7 +148,8 @@ def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatc
     compile_persistent(monkeypatch, "classic", glp_rapids.compress(graph, "cgr"), (9, 0))
 
 
-@pytest.mark.parametrize("strategy", some(["shared", "hubs", "global", "sort"], "global"))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", ["shared", "hubs", "global", "sort"])
 def test_kernels_without_warp_intrinsics_agree_in_the_simulator(strategy):
     assert simulated("simulate.py", strategy) == "0 differ"
 

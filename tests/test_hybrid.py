@@ -150,7 +150,7 @@ RUNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.05, *exhaustive(0.0, 0.5, 1.0)])
 @pytest.mark.parametrize("how", RUNS, ids=str)
 def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     graph = planted()

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import exhaustive
 from simulator import simulated
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -68,11 +67,12 @@ def rows_of_a_caller(engine, labels):
     merging.Merge(rows, nobody, 2, words[:2], words, every=True)
 
 
+# A compile of all takes a minute.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("capability", "index_type", "weight_type"),
-    [((10, 0), np.int32, None),
-     *exhaustive(((7, 5), np.int64, np.int64), ((9, 0), np.int32, np.int32))],
-)  # fmt: skip
+    [((10, 0), np.int32, None), ((7, 5), np.int64, np.int64), ((9, 0), np.int32, np.int32)],
+)
 def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
     found = compiled(monkeypatch, capability, index_type, weight_type)
     names, codes = zip(*found.values(), strict=True)
@@ -108,6 +108,7 @@ def test_sums_are_narrow_only_where_all_weights_fit(index_type, entries, weight_
 
 
 # `simulate_multilevel.py 2` compares 28 results, and takes minutes.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("graphs", "compared"), [(1, 4)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     assert simulated("simulate_multilevel.py", graphs) == f"0 of {compared} differ"

@@ -29,6 +29,7 @@ def test_every_kernel_of_the_table_can_be_shipped_and_has_a_name_of_its_own():
     assert len(set(last)) == len(shipping.KERNELS)
 
 
+@pytest.mark.exhaustive
 def test_names_are_the_same_in_every_process(classic):
     script = (
         "from glp_rapids.cli import ship; from glp_rapids.jit.shipped_kernels import name_of\n"
