@@ -34,11 +34,12 @@ gpu_classes.LARGEST, gpu_classes.LANES = (1, 2), (1, 1, 2)
 gpu.LENGTHS = small_levels.LENGTHS = gpu_classes.Lengths(np.int64(3), np.int64(4), np.int64(3))
 gpu_moving.WAKING_LANES = gpu_refining.LANES = 2
 gpu_merging.THREADS, gpu_writing.EACH = 4, 2
-gpu.AHEAD = 40  # entries: those of a first level wait until it is known how many parts there are
 gpu_pair_cache.SLOTS = 4
 gpu_numbering.THREADS, gpu_uniting.THREADS, gpu_uniting.EACH = 4, 4, 2
 
-WAYS = 1 << 20, 0  # which levels are done together: all, or none
+# Levels that are done together, by vertices and entries: all, those above a first one, which is
+# contracted ahead, or none.
+WAYS = 1 << 20, 50, 0
 RUNS = (
     ("modularity", 1.0, True, 2), ("cpm", 0.3, False, 1), ("modularity", 2.5, True, 1)
 )  # fmt: skip
@@ -81,6 +82,7 @@ def main():
             runs, ways = RUNS[-1:], WAYS[:1] if graph.weights is None else WAYS[1:]
         expected = list(results(graph, "cpu", runs))
         for small_levels.LARGEST in ways:
+            gpu.AHEAD = 1 << 20 if small_levels.LARGEST else -1
             found = list(results(graph, "gpu", runs))
             compared += len(expected)
             differing += sum(one != other for one, other in zip(found, expected, strict=True))

@@ -68,6 +68,7 @@ def let_run(blocks):
     for engine in (gpu, merging, small_levels):
         engine.launch_together = launch_together
     gpu.ITEMS_A_BLOCK = merging.ITEMS_A_BLOCK = 4
+    gpu.AHEAD = 40
     small_levels.ITEMS_A_BLOCK = 8
     assert simulate_multilevel.gpu_classes.THREADS == 2
 

@@ -107,8 +107,31 @@ def test_sums_are_narrow_only_where_all_weights_fit(index_type, entries, weight_
     assert weights_of(indices, weights) == Weights(listed, wide)
 
 
+def test_levels_without_an_entry_have_the_kernel_of_those_below(monkeypatch):
+    """As of a graph of cliques alone: what is shipped for its weights is what is launched."""
+    from glp_rapids.communities.engines import gpu, small_levels
+    from glp_rapids.communities.kernels import gpu_small_levels
+
+    def network(size, indptr, indices, weights):
+        volume, words = np.ones(size, np.int64), np.arange(size, dtype=np.uint64)
+        return gpu.Network(np.array(indptr), np.array(indices, np.int32), weights, 1, volume, words)
+
+    launched = []
+    monkeypatch.setattr(small_levels, "launch_together", lambda *given: launched.append(given))
+    monkeypatch.setattr(small_levels, "bound", lambda arrays: arrays)
+    monkeypatch.setattr(gpu_small_levels, "build", lambda wide, index_type: wide)
+    for weight_type in (np.int32, np.int64):
+        shared = small_levels.SharedStore()
+        shared.prepare(network(2, [0, 1, 2], [1, 0], np.ones(2, weight_type)))
+        above = network(1, [0, 0], [], np.empty(0, np.int64))
+        small_levels.FusedLevels(above, np.zeros(1, np.int32), None, shared)
+        kernel, _, _, level, store, _ = launched.pop()
+        assert kernel == (weight_type == np.int64)
+        assert level.weights.dtype == store.weights.dtype == weight_type
+
+
 # `simulate_multilevel.py 2` compares 28 results, and takes minutes.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 4)])
+@pytest.mark.parametrize(("graphs", "compared"), [(1, 5)])
 def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
     assert simulated("simulate_multilevel.py", graphs) == f"0 of {compared} differ"

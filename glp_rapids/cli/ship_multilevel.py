@@ -45,7 +45,7 @@ def run_on_host(
 
     indices = np.array([1, 0], index_type)
     weights = np.empty(0, np.int64) if weight_type is None else np.ones(2, weight_type)
-    words = np.arange(3, dtype=np.uint64)  # one more, where a part had no first vertex
+    words = np.arange(2, dtype=np.uint64)
     network = Network(np.arange(3), indices, weights, 1, np.ones(2, np.int64), words)
     instead = {
         "launch": note, "launch_together": note, "to_host": lambda array: array,

@@ -144,7 +144,7 @@ class _Iteration:
     def found(
         self, engine: Engine, labels: Array, communities: Numbered | None, last: bool
     ) -> Found:
-        """Iterate once on an engine of all vertices; ``last``: and cut communities in pieces."""
+        """Iterate once on an engine of all vertices; ``last``: no other iteration follows."""
         below, labels, rest = self._up(engine, labels, communities)
         terms = None
         for depth in reversed(range(len(below))):

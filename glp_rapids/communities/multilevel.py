@@ -118,9 +118,9 @@ def multilevel_label_propagation(
     finds the same there. O(m) time a sweep, at most 5 sweeps a level each way, and as a rule a
     fifth of the vertices are left after each level.
     About 120 bytes a vertex and 20 an entry beside the graph; on a GPU 160 a vertex and 20 an
-    entry, in the worst case 80, and 220 a vertex and 120 an entry of the first level that has no
-    more than a million of both together, or of a million each where a graph of at most 8 million
-    entries has more; where some vertices have no edge, an index an entry more.
+    entry, of at most 4 million 40, in the worst case 80, and 220 a vertex and 120 an entry of the
+    first level that has no more than a million of both together, or of a million each where a graph
+    of at most 8 million entries has more; where some vertices have no edge, an index an entry more.
     Many threads of a CPU take at most 32 bytes a vertex together, and each up to 68 for every entry
     of the longest row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no
     ``memory_limit`` yet.

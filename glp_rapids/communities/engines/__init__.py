@@ -33,19 +33,20 @@ class Engine(Protocol):
     def up(
         self, labels: Array, seed: int, classes: int, *, contracts: bool
     ) -> tuple[Array, list[int], Numbered, tuple[Engine, Array] | None]:
-        """Sweep until few vertices move, number communities, and contract these if there are fewer.
+        """Sweep until few vertices move, number communities, and contract them.
 
-        Return labels, how many moved in each sweep, numbers, and of the level above the engine and
-        the labels.
+        ``classes``: of vertices, which take turns. Return labels, how many moved in each sweep,
+        numbers, and of the level above the engine and the labels: None unless ``contracts``, or
+        where this is the last (`schedule.ends_at`).
         """
 
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
     ) -> tuple[Numbered, Numbered, tuple[Engine, Array] | None]:
-        """Split each community into well-connected parts, and contract these if there are fewer.
+        """Split each community into well-connected parts, and contract these.
 
         Return the numbers of parts and of communities, which may be given, and of the level above
-        the engine and the labels.
+        the engine and the labels: None where this is the last.
         """
 
     def down(

@@ -38,9 +38,10 @@ from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.launch import launch, launch_together
 
 Array = Any
-FEW_ENTRIES = 1 << 22  # whose hubs take little memory, however many there are
-# Entries that are contracted before it is known how many parts there are, and whether too many; a
-# host takes .2 ms to hear of it, and as long a GPU for 2 million.
+FEW_ENTRIES = 1 << 22  # up to which there is room for hubs as if all rows were hubs'
+# Entries, up to which a level is contracted before the host knows how many parts there are, though
+# these may turn out to be so many that it is the last. The host takes .2 ms to hear of it, a GPU as
+# long for 2 million entries; more levels than not go on, so it pays for a few times as many.
 AHEAD = 1 << 23
 LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 # Counters of a stage that are told of, and others, by how many there are.
@@ -81,15 +82,15 @@ class GpuEngine:
         Its arrays on the GPU.
     constant : int
         C of the objective.
-    stores : Stores, optional
-        Those of the engine of the level below.
+    shared : SharedStore, optional
+        That of the engine of the level below.
     """
 
     def __init__(
-        self, network: Network, constant: int, stores: small_levels.Stores | None = None
+        self, network: Network, constant: int, shared: small_levels.SharedStore | None = None
     ) -> None:
         self.network, self.constant = network, constant
-        self._stores = stores or small_levels.Stores()
+        self._shared = shared or small_levels.SharedStore()
         self._parts_of: tuple[Any, ...] = ()
         self.xp = array_module(network.indptr)
         self._index_type = network.indices.dtype.type
@@ -143,7 +144,7 @@ class GpuEngine:
             np.int64(self.network.unit), np.int64(self.constant), np.uint64(seed), np.int64(depth),
             np.int64(max_level), np.int64(refining), small_levels.LENGTHS, np.int64(0),
         )  # fmt: skip
-        return small_levels.FusedLevels(self.network, labels, parameters, self._stores)
+        return small_levels.FusedLevels(self.network, labels, parameters, self._shared)
 
     @property
     def volumes(self) -> Any:
@@ -158,7 +159,7 @@ class GpuEngine:
         labels = self._move(labels, None, seed, classes, counters)
         numbers = self._number(labels, counters.arrays["numbered"])
         named = numbers.numbers, numbers.firsts
-        told, above = self._above(numbers, named, counters, contracts)
+        told, above = self._above(numbers, named, counters, contracts=contracts)
         parts = _counted(numbers, told["numbered"])
         return arena.as_array(labels), _moved(told), parts, above
 
@@ -201,7 +202,7 @@ class GpuEngine:
         )
         parts = self._number(own["labels"], counters.arrays["numbered"])
         named = communities or (first.numbers, first.firsts)
-        told, above = self._above(parts, named, counters, True)
+        told, above = self._above(parts, named, counters, contracts=True)
         if first is not None:
             communities = _counted(first, told["numbered_first"])
         return _counted(parts, told["numbered"]), communities, above
@@ -218,7 +219,7 @@ class GpuEngine:
 
     def connected_parts(self, labels: Array) -> tuple[Array, Terms]:
         """Find connected parts, number them and add up: four launches, unless they have begun."""
-        begun = self._parts_of
+        begun, self._parts_of = self._parts_of, ()
         if not begun or begun[0] is not labels:
             begun = labels, *self._connect(labels)
         _, roots, numbers, counters = begun
@@ -279,7 +280,7 @@ class GpuEngine:
 
     def _above(
         self, parts: gpu_numbering.Numbering, communities: tuple[Any, Any], counters: Counters,
-        contracts: bool,
+        *, contracts: bool,
     ) -> tuple[dict[str, list[int]], tuple[GpuEngine, Array] | None]:  # fmt: skip
         """Return what launches tell, and the level whose vertices are the parts, if there is one.
 
@@ -288,7 +289,7 @@ class GpuEngine:
         size, begun = self.network.size, None
         if contracts and self.network.indices.size <= AHEAD:
             begun = self._contract(parts, communities, size, counters, ahead=True)
-            self._stores.prepare(self.network)
+            self._shared.prepare(self.network)
         told = counters.read()
         number = told["numbered"][gpu_numbering.NUMBER]
         if not contracts or ends_at(number, size):
@@ -305,7 +306,7 @@ class GpuEngine:
         )
         rows = merge.rows(number, total, blocks)
         above = Network(*rows, self.network.unit, volumes, words)
-        return told, (GpuEngine(above, self.constant, self._stores), labels)
+        return told, (GpuEngine(above, self.constant, self._shared), labels)
 
     def _contract(
         self, parts: gpu_numbering.Numbering, communities: tuple[Any, Any], most: int,

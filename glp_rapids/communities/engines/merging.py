@@ -31,7 +31,7 @@ class Merge:
     ``most``: of at most so many parts; ``numbered``: how many, for kernels. ``done``: three words
     for these, zeros. ``every``: entries inside parts and those without weight count, too, and the
     ``vertices`` are left alone, else filled in. ``ahead``: write the rows in the same launch, with
-    as much room as the entries take now.
+    as much room as the entries take now, which the rows keep.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -66,23 +67,25 @@ def is_small(network: Network) -> bool:
     return network.size + network.indices.size <= LARGEST
 
 
-class Stores:
-    """The store of all launches of a run, made ahead, while a GPU is busy."""
+class SharedStore:
+    """The store of all launches of a run, which follow one another; made while a GPU is busy."""
 
     def __init__(self) -> None:
         self._made: tuple[gpu_store.Store, int, int] | None = None
 
     def prepare(self, network: Network) -> None:
-        """Make a store for the level above a network, should that be small."""
+        """Make a store for the level above a network, should that be small, if there is memory."""
         if self._made is None:
             size, entries = network.size, network.indices.size
-            self._made = _made(network, min(size, LARGEST), min(entries, LARGEST))
+            with suppress(MemoryError):
+                self._made = _make_store(network, min(size, LARGEST), min(entries, LARGEST))
 
     def store_for(self, network: Network) -> gpu_store.Store:
-        """Return a store in which a level has room; a launch before may have been the last."""
+        """Return a store in which a level has room; what an earlier launch left there is lost."""
         size, entries = network.size, network.indices.size
         if self._made is None or size > self._made[1] or entries > self._made[2]:
-            self._made = _made(network, size, entries)
+            self._made = None  # two would take more memory
+            self._made = _make_store(network, size, entries)
         else:
             # all else that begins as zeros is left so
             arena.as_array(self._made[0].control)[...] = 0
@@ -93,12 +96,14 @@ class FusedLevels:
     """A level and all above it, done in one launch, or where there is no room for some in more."""
 
     def __init__(
-        self, network: Network, labels: Array, parameters: gpu_store.Parameters, stores: Stores
-    ) -> None:
+        self, network: Network, labels: Array, parameters: gpu_store.Parameters,
+        shared: SharedStore,
+    ) -> None:  # fmt: skip
         xp, index_type = array_module(labels), network.indices.dtype.type
         size, entries = network.size, network.indices.size
-        weights = network.weights
-        wide = gpu_tables.weights_of(network.indices, weights).wide
+        weights, self._store = network.weights, shared.store_for(network)
+        # as the network's that it was made for: a level without an entry says nothing
+        wide = arena.as_array(self._store.weights).dtype == np.int64
         if not weights.size:
             weights = xp.ones(entries, np.int64 if wide else np.int32)
         given = gpu_store.Level(
@@ -107,7 +112,6 @@ class FusedLevels:
         )  # fmt: skip
         blocks = -(-(size + entries) // ITEMS_A_BLOCK)
         self._parameters = parameters
-        self._store = stores.store_for(network)
         self._launch = partial(
             launch_together, gpu_small_levels.build(wide, index_type), blocks, gpu_classes.THREADS,
             *bound((given, self._store)),
@@ -132,7 +136,7 @@ class FusedLevels:
         # its levels have a store of their own: those here are needed on the way down
         rest = FusedLevels(above, labels, parameters._replace(
             seed=parameters.seed + np.uint64(depth << 40), first=np.int64(first + depth),
-        ), Stores())  # fmt: skip
+        ), SharedStore())  # fmt: skip
         levels += rest.wait()[0]
         labels[...] = rest.labels
         self._control[gpu_small_levels.ARRIVED : gpu_small_levels.ARRIVED + 1] = 0
@@ -142,7 +146,9 @@ class FusedLevels:
         return levels, False
 
 
-def _made(network: Network, size: int, entries: int) -> tuple[gpu_store.Store, int, int]:
+def _make_store(
+    network: Network, size: int, entries: int
+) -> tuple[gpu_store.Store, int, int]:
     """Return a store for a level of so many vertices and entries, at most, and these."""
     xp, index_type = array_module(network.indptr), network.indices.dtype.type
     wide = gpu_tables.weights_of(network.indices, network.weights).wide

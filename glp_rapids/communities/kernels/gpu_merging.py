@@ -4,10 +4,9 @@ The tables lie side by side in global memory, as large as the entries of a part 
 is as many slots as there are parts, a part is its own slot. Then they are moved together. The order
 of a row's entries is whatever it is; nothing that follows depends on it.
 
-A thread has four entries at once, and waits for memory as often as for one. An H100 adds 9 to 14
-billion a second: as many as its cache takes atomics of a table that is no part of it. With rows in
-the order of their parts, so that a table is there as long as it is added to, it took as long, and
-with three to five blocks a multiprocessor.
+A thread has four entries at once, and waits for memory as often as for one. Of large graphs an H100
+adds 9 to 14 billion entries a second, whatever was tried: rows in the order of their parts, so that
+a table is in the cache while it is added to, or three to five blocks on a multiprocessor.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Merging(NamedTuple):
 
 
 class Vertices(NamedTuple):
-    """What the parts are as the vertices of the next level; all but ``volumes`` is written.
+    """What the parts are as the vertices of the next level: the last three are filled in.
 
     ``first``: of each part the first vertex; ``first_of_all``: likewise of each community.
     """
@@ -200,7 +199,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
 
     @cuda.jit(device=True)
     def take(window, row, slot, other, weight, found, merging):
-        """Take the slot if it is empty, and the entry is added; return what is there."""
+        """Take the slot if it is empty and the entry counts; return what is there."""
         if weight > 0 and other != window.parts[row]:
             base = np.int64(window.bases[row])
             found = claim(merging.table, base, slot, other, weight, found)
@@ -224,7 +223,7 @@ def build_add_all(threads: int, weights: Weights, every: bool) -> Adding:
         slot1, found1 = look(window, row1, other1, parts, merging)
         slot2, found2 = look(window, row2, other2, parts, merging)
         slot3, found3 = look(window, row3, other3, parts, merging)
-        # behind the end an entry came before
+        # past the end the last entry was read again, which must not count twice
         if entry + 1 > last:
             weight1 = np.int64(0)
         if entry + 2 > last:

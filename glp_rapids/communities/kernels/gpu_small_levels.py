@@ -166,7 +166,7 @@ def build(wide: bool, index_type: Any) -> Any:
             store.control[NUMBERED : NUMBERED + 2], store.totals, store.offsets, store.table,
             store.counts, store.control[MERGED : MERGED + 3],
         )  # fmt: skip
-        # what evaluating rows takes is empty then
+        # what evaluating rows takes is free meanwhile
         window = gpu_windows.Window(shared.labels, shared.own, shared.gains_high, shared.counts)
         turn = add_all(
             rows, vertices, merging, shared.listed, window, lay_out_cache(), arrived, turn

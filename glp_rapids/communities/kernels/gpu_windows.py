@@ -1,8 +1,9 @@
 """Rows at hand on a GPU, so that threads have entries of them in equal shares.
 
-However long rows are, no thread has more entries than another: a block goes through a run of them,
-and has the rows they are in, one a thread at the most, in shared memory, where each thread finds
-those of its own entries (as in merge-based sparse matrix products: Merrill and Garland 2016).
+However long rows are, threads have equal shares: a block goes through a run of entries, and has the
+rows they are in, one a thread at the most, in shared memory, where each thread finds those of its
+own entries (as in merge-based sparse matrix products: Merrill and Garland 2016). Where rows are
+shorter than a thread's share, rows run out first, and some threads have none.
 """
 
 from __future__ import annotations
