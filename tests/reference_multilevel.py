@@ -9,6 +9,7 @@ from reference import CLASS_SEED, MASK, mix
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES, FEWEST_CLASSES = 2048, 4, 2
 ITERATIONS, MOST_ITERATIONS, MORE, UNMOVED = 2, 6, 1 << 20, 1000
+LARGE, MOST_LEFT = 1 << 20, 0.75
 DOWN = 1 << 36
 
 
@@ -239,13 +240,17 @@ def named(above, parts):
     return [parts.index(above[part]) for part in parts]
 
 
-def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed):
+def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed, entries):
     """Communities after a way up, by moving or by refining, and one down, by moving.
 
-    Also how many vertices of the first level moved last.
+    Also how many vertices of the first level moved last. ``entries``: how many are listed there.
     """
     labels, below, level = list(labels), [], 0
     while True:
+        if level:
+            before, entries = entries, sum(map(len, neighbours))
+            if len(words) + entries > LARGE and entries > MOST_LEFT * before:
+                refining = False
         refines, seed_here = refining and level + 1 < max_level, seed + (level << 40)
         here = neighbours, volume, constant, words
         if refines:
@@ -305,12 +310,14 @@ def multilevel(
     place = {v: i for i, v in enumerate(kept)}
     of_kept = [{place[u]: weight for u, weight in first.neighbours[v].items()} for v in kept]
     network = of_kept, [first.volume[v] for v in kept], first.constant, [words[v] for v in kept]
-    items = len(kept) + sum(1 if u == v else 2 for u, v, _ in edges)
-    most = min(ITERATIONS + MORE // items, MOST_ITERATIONS)
+    entries = sum(1 if u == v else 2 for u, v, _ in edges)
+    most = min(ITERATIONS + MORE // (len(kept) + entries), MOST_ITERATIONS)
     labels = list(range(len(kept)))
     for iteration in range(1, (iterations or most) + 1):
         refining = refined and iteration > 1
-        again, moved = cycle(*network, labels, refining, max_level, seed + (iteration << 48))
+        again, moved = cycle(
+            *network, labels, refining, max_level, seed + (iteration << 48), entries
+        )
         new, _, new_exact = first.quality(among_all(again, kept, n))
         gained, better = new - value, new_exact > exact
         if better:

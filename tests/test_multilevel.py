@@ -76,6 +76,24 @@ def test_more_classes_when_many_move_first(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["power law", "random"])
+def test_large_levels_with_most_of_the_entries_are_moved(name, monkeypatch):
+    edges, options = graphs.GRAPHS[name](), {"iterations": 3, "tol": 0.0}
+
+    def moved():
+        found = multilevel_label_propagation(**edges, **options).attrs["glp"]["levels"]
+        return [one["level"] for one in found if one["iteration"] > 1 and one["way"] == "up"
+                and one["moved"]]  # fmt: skip
+
+    as_it_is = moved()
+    for module in (schedule, twin):
+        monkeypatch.setattr(module, "LARGE", 5)
+        monkeypatch.setattr(module, "MOST_LEFT", 0.1)
+    assert_equals_twin(edges, options)
+    assert as_it_is == []
+    assert set(moved()) > {1}
+
+
+@pytest.mark.parametrize("name", ["power law", "random"])
 def test_no_more_iterations_when_few_move_last(name, monkeypatch):
     edges = graphs.GRAPHS[name]()
     found = multilevel_label_propagation(**edges, iterations=9, tol=0.0)

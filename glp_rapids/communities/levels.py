@@ -27,6 +27,7 @@ from glp_rapids.communities.schedule import (
     UP,
     classes_for,
     converges,
+    is_refined,
     iterations_for,
     seed_of,
 )
@@ -187,6 +188,9 @@ class _Iteration:
         while True:
             depth, size = len(below), engine.network.size
             seed = self._seed(depth, UP)
+            if refining and below:
+                entries, before = (one.network.indices.size for one in (engine, below[-1][0]))
+                refining = is_refined(size, entries, before)
             rest = engine.rest(labels, seed, depth, most, refining)
             if rest is not None:
                 return below, rest.labels, rest

@@ -133,7 +133,9 @@ def multilevel_label_propagation(
     as they stand. A vertex that gains nothing stays; of two lone vertices that want each other, the
     one with the smaller id waits. A vertex that is better alone leaves, unless a community still
     bears its name: each bears that of the vertex it began with, and on a finer level that of this
-    vertex' first one.
+    vertex' first one. A level of more than a million vertices and entries of which refining leaves
+    more than three quarters of the entries below, as on Kronecker graphs, is moved, and so are
+    those above.
 
     Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. (2008); Traag,
     Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9 (2019), algorithm A.2; the

@@ -17,7 +17,7 @@ from glp_rapids.communities.kernels import (
 )
 from glp_rapids.communities.numbers import facts_of
 from glp_rapids.communities.objective import Network
-from glp_rapids.communities.schedule import DOWN, UP
+from glp_rapids.communities.schedule import DOWN, LARGE, UP
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit import arena
 from glp_rapids.jit.cuda import bound
@@ -28,7 +28,7 @@ Array = Any
 
 # Vertices and entries: of the first level at the most, and of a block there. With half the blocks
 # an H200 takes 5 to 8% longer; where later levels had launches of fewer blocks it took as long.
-LARGEST, ITEMS_A_BLOCK = 1 << 20, 1 << 11
+LARGEST, ITEMS_A_BLOCK = LARGE, 1 << 11
 ROOM = 3  # times what the first level takes have all together; two at the least
 # Fields of a store, by what they are made as.
 ZEROS = ("control", "found", "own", "hub_table", "table")
