@@ -21,8 +21,8 @@ web-NotreDame lost .002; a web of 1.4 M vertices is done after the first.
 Where refining leaves more than three quarters of the entries, as on Kronecker graphs, there is
 little to be found between parts and communities: such a level, if it is large, is moved, and its
 communities are contracted, where three or four levels of parts would take as long as the first one
-each. kron-18-16 and kron-20-16, of which nine tenths are left, end where they did; with three tenths
-as the limit social-1000000 lost .0008, a grid of a million vertices .0001.
+each. kron-18-16 and kron-20-16, of which nine tenths are left, end where they did; with three
+tenths as the limit social-1000000 lost .0008, a grid of a million vertices .0001.
 """
 
 from __future__ import annotations
