@@ -39,7 +39,7 @@ PARTS = {
         "ego_networks", "whole_graph",
     ],
     "traversal": ["traversal_gpu"],
-    "communities": ["contract", "multilevel"],
+    "communities": ["contract", "multilevel", "shipped_multilevel"],
     "frames": [
         "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
         "features", "fraud", "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu",

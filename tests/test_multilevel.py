@@ -164,9 +164,9 @@ def test_levels_that_find_no_room_have_another_launch(monkeypatch):
 
     begun, fused = [], small_levels.FusedLevels
 
-    def counted(network, labels, parameters, stores):
+    def counted(network, labels, parameters, shared):
         begun.append(int(parameters.first))
-        return fused(network, labels, parameters, stores)
+        return fused(network, labels, parameters, shared)
 
     monkeypatch.setattr(small_levels, "ROOM", 2)
     monkeypatch.setattr(small_levels, "FusedLevels", counted)

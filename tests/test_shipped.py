@@ -370,32 +370,3 @@ def test_labels_are_the_same_with_what_was_shipped(folder, monkeypatch, tmp_path
         compiled.clear()
         np.testing.assert_array_equal(run(way), expected)
         assert not compiled
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("largest", [0, 1 << 20], ids=["level by level", "fused levels"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_what_multilevel_methods_launch_is_in_the_table(monkeypatch, largest, weighted):
-    from glp_rapids.communities.engines import small_levels
-    from glp_rapids.jit import launch
-
-    launched, of_launch = {}, launch._loaded
-
-    def loaded(kernel, arguments):
-        if kernel.py_func.__module__.startswith("glp_rapids.communities"):
-            signature = tuple(map(kernel.typeof_pyval, arguments))
-            launched[kernel.py_func.__name__, signature] = kernel
-        return of_launch(kernel, arguments)
-
-    monkeypatch.setattr(small_levels, "LARGEST", largest)
-    monkeypatch.setattr(launch, "_loaded", loaded)
-    ends = np.random.default_rng(0).integers(0, 3_000, (2, 40_000))
-    weights = (np.ones(40_000, np.int64),) if weighted else ()
-    glp_rapids.multilevel_label_propagation((*ends, *weights), device="gpu")
-    table = [one for title in shipping.KERNELS if title.startswith("multilevel")
-             for one in names(shipping.launches(shipping.KERNELS[title]))]  # fmt: skip
-    with ship.oldest_gpu():
-        missing = [name for (name, signature), kernel in launched.items()
-                   if name_of(kernel.recipe, signature) not in table]  # fmt: skip
-    assert ("go_up_and_down" if largest else "refine_parts") in {name for name, _ in launched}
-    assert missing == []

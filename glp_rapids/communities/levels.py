@@ -145,7 +145,7 @@ class _Iteration:
     def found(
         self, engine: Engine, labels: Array, communities: Numbered | None, last: bool
     ) -> Found:
-        """Iterate once on an engine of all vertices; ``last``: no other iteration follows."""
+        """Iterate once on an engine of all vertices; ``last``: connected parts come next."""
         below, labels, rest = self._up(engine, labels, communities)
         terms = None
         for depth in reversed(range(len(below))):
@@ -197,7 +197,7 @@ class _Iteration:
             last, moved = depth + 1 == most, []
             refines = refining and not last
             if refines:
-                parts, _, above = engine.refined(labels, seed, REFINING_SWEEPS, communities)
+                parts, above = engine.refined(labels, seed, REFINING_SWEEPS, communities)
             else:
                 classes = classes_for(size, depth, True)
                 labels, moved, parts, above = engine.up(labels, seed, classes, contracts=not last)
@@ -237,7 +237,7 @@ def _hierarchy(engine: Engine, communities: Numbered, options: Options) -> list[
     while depth + 1 < options.max_level:
         seed = seed_of(options.seed, 0, depth, UP)
         # of one sweep there are more
-        parts, _, above = engine.refined(labels, seed, 1, known)
+        parts, above = engine.refined(labels, seed, 1, known)
         if above is None:
             break
         numbers = parts.numbers if numbers is None else parts.numbers[numbers]

@@ -42,11 +42,11 @@ class Engine(Protocol):
 
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
-    ) -> tuple[Numbered, Numbered, tuple[Engine, Array] | None]:
-        """Split each community into well-connected parts, and contract these.
+    ) -> tuple[Numbered, tuple[Engine, Array] | None]:
+        """Split each community into well-connected parts, number these, and contract them.
 
-        Return the numbers of parts and of communities, which may be given, and of the level above
-        the engine and the labels: None where this is the last.
+        ``communities``: numbers of those, if known. Return the numbers of parts, and of the level
+        above the engine and the labels: None where this is the last.
         """
 
     def down(

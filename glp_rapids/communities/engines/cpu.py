@@ -78,13 +78,13 @@ class CpuEngine:
 
     def refined(
         self, labels: np.ndarray, seed: int, sweeps: int, communities: Numbered | None = None
-    ) -> tuple[Numbered, Numbered, tuple[CpuEngine, np.ndarray] | None]:
+    ) -> tuple[Numbered, tuple[CpuEngine, np.ndarray] | None]:
         """Refine, number and contract."""
         partition = self._partition(labels)
         if communities is None:
             communities = self._numbered(partition.labels)
         parts = self._numbered(self._refine(partition, seed, sweeps))
-        return parts, communities, self._above(parts, communities)
+        return parts, self._above(parts, communities)
 
     def terms(self, labels: np.ndarray, volumes: np.ndarray | None) -> Terms:
         """Add up."""

@@ -47,10 +47,10 @@ LENGTHS = gpu_classes.Lengths(np.int64(128), np.int64(1024), np.int64(1024))
 # Counters of a stage that are told of, and others, by how many there are.
 TOLD = {
     "swept": 1, "moved": MOST_SWEEPS * CLASSES, "terms": gpu_uniting.JUDGED, "numbered": 2,
-    "numbered_first": 2, "merged": 3,
+    "merged": 3,
 }  # fmt: skip
 OTHERS = {
-    "arrived": 1, "counts": REFINING_SWEEPS * gpu_classes.LISTS,
+    "arrived": 1, "numbered_first": 2, "counts": REFINING_SWEEPS * gpu_classes.LISTS,
     "cursors": REFINING_SWEEPS * gpu_classes.LISTS,
     "rooms": REFINING_SWEEPS * gpu_classes.ROOMS * CLASSES,
 }  # fmt: skip
@@ -179,14 +179,15 @@ class GpuEngine:
 
     def refined(
         self, labels: Array, seed: int, sweeps: int, communities: Numbered | None = None
-    ) -> tuple[Numbered, Numbered, tuple[GpuEngine, Array] | None]:
+    ) -> tuple[Numbered, tuple[GpuEngine, Array] | None]:
         """Refine, number and contract: three or four launches."""
         network, xp, index, size = self.network, self.xp, self._index_type, self.network.size
         counters, scratch = Counters(xp), self._scratch
         labels = labels.astype(index, copy=False)
-        first = None
-        if communities is None:
-            first = self._number(labels, counters.arrays["numbered_first"])
+        named = communities
+        if named is None:
+            numbers = self._number(labels, counters.arrays["numbered_first"])
+            named = numbers.numbers, numbers.firsts
         own = arena.carve(xp, {
             "labels": (index, size), "turns": (np.uint8, size), "volumes": (np.int64, size),
             "outward": (np.int64, size), "joined": (np.int16, size),
@@ -201,11 +202,8 @@ class GpuEngine:
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
         parts = self._number(own["labels"], counters.arrays["numbered"])
-        named = communities or (first.numbers, first.firsts)
         told, above = self._above(parts, named, counters, contracts=True)
-        if first is not None:
-            communities = _counted(first, told["numbered_first"])
-        return _counted(parts, told["numbered"]), communities, above
+        return _counted(parts, told["numbered"]), above
 
     def terms(self, labels: Array, volumes: Array | None) -> Terms:
         """Add up and number: two launches."""

@@ -55,22 +55,22 @@ class Merge:
         self._merging = gpu_merging.Merging(
             numbered, zeros["entries"], others["offsets"], zeros["table"], others["counts"], done
         )
-        self._written = self._room(most, size) if ahead else self._room(-1, 0)
+        self._written = self._room(most + 1, size) if ahead else self._room(0, 0)
         kernel = gpu_merging.build_add(threads, gpu_writing.EACH, self._weighing, every)
         launch_together(kernel, wanted, threads, rows, vertices, self._merging, self._written)
 
-    def _room(self, parts: int, entries: int) -> gpu_writing.Written:
+    def _room(self, offsets: int, entries: int) -> gpu_writing.Written:
         # a caller's weights have 64 bits
         weight = np.int64 if self._every or self._weighing.wide else np.int32
         return gpu_writing.Written(**arena.carve(self._xp, {
-            "indptr": (np.int64, parts + 1), "indices": (self._rows.indices.dtype, entries),
+            "indptr": (np.int64, offsets), "indices": (self._rows.indices.dtype, entries),
             "weights": (weight, entries),
         }))  # fmt: skip
 
     def rows(self, parts: int, total: int, blocks: int) -> tuple[Array, Array, Array]:
         """Return indptr, indices, in any order, and weights, of what was read of the launch."""
         if not self._ahead:
-            self._written = self._room(parts, total)
+            self._written = self._room(parts + 1, total)
             kernel = gpu_writing.build_write(
                 gpu_merging.THREADS, gpu_writing.EACH, self._weighing.wide
             )

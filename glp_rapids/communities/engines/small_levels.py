@@ -27,7 +27,8 @@ Array = Any
 
 
 # Vertices and entries: of the first level at the most, and of a block there. With half the blocks
-# an H200 takes 5 to 8% longer; where later levels had launches of fewer blocks it took as long.
+# an H200 takes 5 to 8% longer; where later levels had launches of fewer blocks it took as long. The
+# kernel refines all levels above one that is refined, as `schedule.is_refined` has it up to LARGE.
 LARGEST, ITEMS_A_BLOCK = LARGE, 1 << 11
 ROOM = 3  # times what the first level takes have all together; two at the least
 # Fields of a store, by what they are made as.
