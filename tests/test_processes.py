@@ -204,9 +204,46 @@ else:
     os._exit(0)
 """
 
+FORK_AMID_MANY_IMPORTS = """
+import importlib, importlib.util, os, random, sys, threading, time
+import glp_rapids
+
+class Loader:
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name.startswith("made_") else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        time.sleep(1e-4)  # others run meanwhile
+        module.answer = 42
+
+def busy(of):
+    for number in range(1 << 30):
+        at[of] = number
+        importlib.import_module(f"made_{of}_{number}")
+        time.sleep(random.random() * 1e-3)
+
+sys.meta_path.append(Loader())
+sys.setswitchinterval(1e-5)
+at = [0, 0]
+for of in range(2):
+    threading.Thread(target=busy, args=(of,), daemon=True).start()
+for _ in range(300):
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        for of in range(2):
+            for number in range(at[of] - 1, at[of] + 2):
+                assert importlib.import_module(f"made_{of}_{number}").answer == 42
+        os._exit(0)
+print("back")
+"""
+
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("script", [FORK_AMID_CALLS_OF_LLVM, FORK_AMID_A_PROPERTY])
+@pytest.mark.parametrize("script", [FORK_AMID_MANY_IMPORTS, FORK_AMID_CALLS_OF_LLVM, FORK_AMID_A_PROPERTY])
 def test_a_fork_leaves_no_lock_behind(script):
     path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(
