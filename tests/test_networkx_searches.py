@@ -2,6 +2,7 @@
 
 import math
 import random
+import warnings
 from collections.abc import Mapping
 
 import networkx as nx
@@ -88,7 +89,9 @@ def plain(value):
 def outcome(call, *arguments):
     """What a function returns, in its order, or what it raises, and in which words."""
     try:
-        return plain(call(*arguments))
+        with warnings.catch_warnings():  # NetworkX 3.7 deprecates some of its functions
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return plain(call(*arguments))
     except (nx.NetworkXException, ValueError, TypeError, KeyError) as error:
         return type(error), error.args
 

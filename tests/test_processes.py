@@ -243,7 +243,9 @@ print("back")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize("script", [FORK_AMID_MANY_IMPORTS, FORK_AMID_CALLS_OF_LLVM, FORK_AMID_A_PROPERTY])
+@pytest.mark.parametrize(
+    "script", [FORK_AMID_MANY_IMPORTS, FORK_AMID_CALLS_OF_LLVM, FORK_AMID_A_PROPERTY]
+)
 def test_a_fork_leaves_no_lock_behind(script):
     path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     found = subprocess.run(

@@ -2,6 +2,7 @@
 
 import random  # noqa: F401 (for the text of a program)
 import re
+import sys
 import textwrap
 
 import numpy as np
@@ -106,7 +107,10 @@ MISTAKES = {
     "wrong types": (score("return freq + None"), "label_score", "add(int64, none) is not"),
     "two types": (
         score("x = freq if freq > 1 else 'no'\nreturn x"),
-        "label_score", "one path gives int64, another 'no' (mine.py, line 3)",
+        "label_score",
+        "paths give different types, 'no', int64 (mine.py, line 4)"
+        if sys.version_info >= (3, 13)
+        else "one path gives int64, another 'no' (mine.py, line 3)",
     ),
     "import inside": (
         score("import math\nreturn math.sqrt(freq)"), "label_score", "import at the top",

@@ -21,7 +21,7 @@ from networkx.utils import create_py_random_state, groups, not_implemented_for
 from glp_rapids import metrics
 from glp_rapids.device import DeviceName
 from glp_rapids.graph.graph import Graph as CSRGraph
-from glp_rapids.networkx.graph import Graph
+from glp_rapids.networkx.graph import FROM_3_7, Graph
 from glp_rapids.propagation.variants.classic import Classic, propagate
 
 # Numbers of classes, round by round. Two neighbours of one class may swap labels for ever; with
@@ -221,7 +221,8 @@ def modularity(
     networkx.algorithms.community.quality.NotAPartition
         A node is missing, is there twice, or is not in the graph.
     ZeroDivisionError
-        The graph has no edges, or their weights sum to 0.
+        The graph has no edges, or their weights sum to 0, and NetworkX is older than 3.7; from
+        then on it is 0.
     KeyError
         The graph was converted without this attribute.
 
@@ -248,6 +249,11 @@ def modularity(
     graph = G.csr(weight, count=True, device=device)
     partition = pd.DataFrame({"vertex": np.arange(len(G)), "partition": np.array(codes, np.int64)})
     value = metrics.modularity(graph, partition, resolution=float(resolution))
-    if math.isnan(value):
-        raise ZeroDivisionError("modularity of a graph whose edge weights sum to 0")
-    return value
+    return value if not math.isnan(value) else weightless()
+
+
+def weightless() -> float:
+    """Return the modularity where weights sum to 0, or raise, as NetworkX does."""
+    if FROM_3_7:
+        return 0.0
+    raise ZeroDivisionError("modularity of a graph whose edge weights sum to 0")

@@ -45,7 +45,7 @@ COMPONENTS = """\
 Components are NetworkX's, in its order. Computed on a core of the CPU."""
 
 MULTILEVEL = """\
-Communities are others than NetworkX's, of about the same modularity or more, and depend on the
+Communities are others than NetworkX's, about as good or better, and depend on the
 graph, the order of its nodes, and `seed` alone. Nodes move in classes one after the other.
 `seed=None`, and the global generator of `random`, stand for one fixed seed: the same communities
 every time. Any other generator is drawn from once.
@@ -54,6 +54,13 @@ and so on, the finest first; the last level is the communities.
 Computed on the CPU. Needs an undirected graph, a `resolution` of at least 1e-6, and weights that
 are neither negative, infinite nor NaN; NetworkX finds the communities of others itself, if it can.
 """
+LEIDEN = (
+    MULTILEVEL
+    + """\
+What is made large is what this version of NetworkX says: modularity up to 3.6, and from 3.7 on
+`metric`, the constant Potts model unless told otherwise. Needs `theta` as it is by default.
+"""
+)
 
 UNWEIGHTED = {
     **dict.fromkeys(
@@ -164,10 +171,10 @@ computes the others itself.""",
     "louvain_communities": {"additional_docs": MULTILEVEL},
     "louvain_partitions": {"additional_docs": MULTILEVEL},
     "leiden_communities": {
-        "additional_docs": MULTILEVEL + "Every community is connected, and so is every part."
+        "additional_docs": LEIDEN + "Every community is connected, and so is every part."
     },
     "leiden_partitions": {
-        "additional_docs": MULTILEVEL
+        "additional_docs": LEIDEN
         + "Levels are the well-connected parts that communities are refined to, the last those."
     },
 }

@@ -18,8 +18,11 @@ from networkx.utils import not_implemented_for
 
 from glp_rapids import metrics
 from glp_rapids.communities.multilevel import multilevel_label_propagation
-from glp_rapids.networkx.communities import drawn_seed, sets_of
-from glp_rapids.networkx.graph import Graph
+from glp_rapids.networkx.communities import drawn_seed, sets_of, weightless
+from glp_rapids.networkx.graph import FROM_3_7, Graph
+
+# What NetworkX's Leiden makes large unless told otherwise, and how much chance there is in it.
+METRIC, THETA = "cpm" if FROM_3_7 else "modularity", 0.01
 
 
 def louvain_communities(
@@ -78,28 +81,41 @@ def leiden_communities(
     resolution: float = 1,
     max_level: int | None = None,
     seed: Any = None,
+    *,
+    metric: str = METRIC,
+    theta: float = THETA,
 ) -> list[set]:
-    """Find connected communities of high modularity, as Leiden's method does.
+    """Find connected communities of high modularity, or by the constant Potts model, as Leiden's.
 
     Examples
     --------
     >>> import networkx as nx
     >>> from glp_rapids.networkx.backend import BackendInterface
     >>> G = BackendInterface.convert_from_nx(nx.barbell_graph(3, 0))
-    >>> BackendInterface.leiden_communities(G, weight=None)
+    >>> BackendInterface.leiden_communities(G, weight=None, metric="modularity")
     [{0, 1, 2}, {3, 4, 5}]
     """
+    options: dict[str, Any] = {"resolution": resolution, "seed": seed, "metric": metric}
     if max_level is not None:
-        return _last(leiden_partitions(G, weight, resolution, seed), max_level)
-    return _communities(G, weight, resolution=resolution, seed=drawn_seed(seed))
+        return _last(leiden_partitions(G, weight, theta=theta, **options), max_level)
+    options |= {"seed": drawn_seed(seed), "objective": options.pop("metric")}
+    return _communities(G, weight, **options)
 
 
 @not_implemented_for("directed")
 def leiden_partitions(
-    G: Graph, weight: Hashable | None = "weight", resolution: float = 1, seed: Any = None
+    G: Graph,
+    weight: Hashable | None = "weight",
+    resolution: float = 1,
+    seed: Any = None,
+    *,
+    metric: str = METRIC,
+    theta: float = THETA,
 ) -> Iterator[list[set]]:
     """Iterate over the levels of Leiden's method: its refined parts, and last the communities."""
-    return _dendrogram(G, weight, None, resolution=resolution, seed=drawn_seed(seed))
+    return _dendrogram(
+        G, weight, None, objective=metric, resolution=resolution, seed=drawn_seed(seed)
+    )
 
 
 def _refuse_directed(G: Graph) -> None:
@@ -115,7 +131,8 @@ def _last(partitions: Iterator[list[set]], max_level: int) -> list[set]:
 
 def _communities(G: Graph, weight: Hashable | None, **options: Any) -> list[set]:
     graph = G.csr(weight, count=True, device="cpu")
-    _alone(G, graph)
+    if options.get("objective") != "cpm":
+        _alone(G, graph)
     found = multilevel_label_propagation(graph, **options)
     return list(sets_of(G, found["partition"].to_numpy()))
 
@@ -125,18 +142,20 @@ def _alone(G: Graph, graph: Any, resolution: float = 1) -> float:
     places = np.arange(len(G))
     alone = pd.DataFrame({"vertex": places, "partition": places})
     value = metrics.modularity(graph, alone, resolution=float(resolution))
-    if math.isnan(value) and graph.number_of_edges:
-        raise ZeroDivisionError("modularity of a graph whose edge weights sum to 0")
-    return value
+    if not math.isnan(value):
+        return value
+    return weightless() if graph.number_of_edges else 0.0
 
 
 def _dendrogram(
-    G: Graph, weight: Hashable | None, threshold: float | None, resolution: float, **options: Any
-) -> Iterator[list[set]]:
+    G: Graph, weight: Hashable | None, threshold: float | None, resolution: float,
+    objective: str = "modularity", **options: Any,
+) -> Iterator[list[set]]:  # fmt: skip
     # a generator, as NetworkX's: nothing is done before the first level is asked for
     graph = G.csr(weight, count=True, device="cpu")
-    before, number = _alone(G, graph, resolution), 0
-    found = multilevel_label_propagation(graph, levels=True, resolution=resolution, **options)
+    before, number = 0.0 if objective == "cpm" else _alone(G, graph, resolution), 0
+    options |= {"objective": objective, "resolution": resolution}
+    found = multilevel_label_propagation(graph, levels=True, **options)
     if not len(found):
         yield [{node} for node in G]
     for _, level in found.groupby("level"):

@@ -6,6 +6,7 @@ one here, and raises, as there, when it is asked first; it then searches to its 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from glp_rapids.networkx.graph import Graph
+from glp_rapids.networkx.graph import FROM_3_7, Graph
 from glp_rapids.networkx.searches import Paths, Tree, between, breadth_first, levels, steps_below
 
 Sorting = Callable | None
@@ -155,6 +156,12 @@ def bfs_predecessors(
     sort_neighbors: Sorting = None,
 ) -> Iterator[tuple]:
     """Iterate over nodes and who found them in a breadth-first search, in NetworkX's order."""
+    if FROM_3_7:
+        warnings.warn(
+            "bfs_predecessors is deprecated and will be removed in NetworkX 3.9; use "
+            "((t, s) for s, t in bfs_edges(...))",
+            DeprecationWarning, stacklevel=2,
+        )  # fmt: skip
     _refuse(sort_neighbors)
     return ((child, parent) for parent, child in _edges(G, source, depth_limit))
 
