@@ -89,7 +89,7 @@ def weights_to(v, neighbours, labels, counts=lambda u: True):
     return found
 
 
-def move(neighbours, volume, constant, words, labels, seed, classes=FEWEST_CLASSES):
+def move(neighbours, volume, constant, words, labels, seed, classes):
     """Sweeps of local moving; changes the labels, returns how many moved in each."""
     n = len(labels)
     active, moved = set(range(n)), []
@@ -240,10 +240,13 @@ def named(above, parts):
     return [parts.index(above[part]) for part in parts]
 
 
-def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed, entries):
+def cycle(
+    neighbours, volume, constant, words, labels, refining, max_level, seed, entries, all_classes
+):
     """Communities after a way up, by moving or by refining, and one down, by moving.
 
-    Also how many vertices of the first level moved last. ``entries``: how many are listed there.
+    Also how many vertices of the first level moved last. ``entries``: how many are listed there;
+    ``all_classes``: on every level and way, or None.
     """
     labels, below, level = list(labels), [], 0
     while True:
@@ -259,7 +262,7 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
             classes = CLASSES if level == 0 else FEWER_CLASSES
             if len(words) <= SMALL:
                 classes = FEWEST_CLASSES
-            moved = move(*here, labels, seed_here, classes)
+            moved = move(*here, labels, seed_here, all_classes or classes)
             parts = renumbered(labels)
         if level + 1 == max_level or ends_at(parts):
             break
@@ -273,7 +276,8 @@ def cycle(neighbours, volume, constant, words, labels, refining, max_level, seed
     for level, (here, parts) in reversed(list(enumerate(below))):
         if parts is not None:
             labels = named(labels, parts)
-        moved = move(*here, labels, seed + (level << 40) + DOWN)
+        classes = all_classes or FEWEST_CLASSES
+        moved = move(*here, labels, seed + (level << 40) + DOWN, classes)
     return labels, sum(moved)
 
 
@@ -313,15 +317,21 @@ def multilevel(
     entries = sum(1 if u == v else 2 for u, v, _ in edges)
     most = min(ITERATIONS + MORE // (len(kept) + entries), MOST_ITERATIONS)
     labels = list(range(len(kept)))
+    start, alone = labels, True
     for iteration in range(1, (iterations or most) + 1):
         refining = refined and iteration > 1
         again, moved = cycle(
-            *network, labels, refining, max_level, seed + (iteration << 48), entries
-        )
+            *network, start, refining, max_level, seed + (iteration << 48), entries,
+            CLASSES if objective == "cpm" else None,
+        )  # fmt: skip
         new, _, new_exact = first.quality(among_all(again, kept, n))
         gained, better = new - value, new_exact > exact
+        if alone and new_exact < exact:
+            start = again
+            continue
         if better:
-            labels, value, exact = again, new, new_exact
+            labels, value, exact, alone = again, new, new_exact, False
+        start = labels
         if not (better and gained > tol * unit) or (moved + 1) * UNMOVED <= len(kept):
             break
     if refined:

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import graphs
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +13,7 @@ from cases import some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glp_rapids import (
-    as_graph,
-    multilevel_label_propagation,
-)
+from glp_rapids import as_graph, cpm, multilevel_label_propagation
 from glp_rapids.communities import levels, multilevel, schedule
 from glp_rapids.communities.engines import cpu
 from glp_rapids.communities.kernels import merging
@@ -91,6 +89,47 @@ def test_large_levels_with_most_of_the_entries_are_moved(name, monkeypatch):
     assert_equals_twin(edges, options)
     assert as_it_is == []
     assert set(moved()) > {1}
+
+
+def preferential(vertices):
+    """A graph in which communities as dense as the resolutions below have few vertices."""
+    graph = networkx.barabasi_albert_graph(vertices, 5, seed=1)
+    return as_graph(pd.DataFrame(graph.edges, columns=["src", "dst"]), device="cpu")
+
+
+@pytest.mark.parametrize("resolution", [0.5, 0.9, 0.99])
+def test_many_that_want_in_together_do_not_spoil_dense_communities(resolution):
+    igraph = pytest.importorskip("igraph")
+    graph = preferential(1000)
+    rows = np.repeat(np.arange(1000), np.diff(graph.indptr))
+    peer = igraph.Graph(n=1000, edges=np.c_[rows, graph.indices][rows < graph.indices])
+    membership = peer.community_leiden("CPM", resolution=resolution, n_iterations=2).membership
+    theirs = pd.DataFrame({"vertex": range(1000), "partition": membership})
+    wanted = 0.95 * cpm(graph, theirs, resolution=resolution)
+    for seed in range(5):
+        found = multilevel_label_propagation(
+            graph, objective="cpm", resolution=resolution, seed=seed
+        )
+        assert found.attrs["glp"]["cpm"] >= wanted > 0
+
+
+@pytest.mark.parametrize(("seed", "better"), [(0, True), (1, False), (2, True)])
+def test_iterations_go_on_from_what_is_worse_than_lone_vertices(seed, better, monkeypatch):
+    for module in (schedule, twin):
+        monkeypatch.setattr(module, "CLASSES", 1)
+    graph = preferential(60)
+    options = {"objective": "cpm", "resolution": 0.9, "seed": seed}
+    once = multilevel_label_propagation(graph, **options, iterations=1)
+    assert once["partition"].is_unique
+    assert not once.attrs["glp"]["converged"]
+    assert once.attrs["glp"]["levels"][-1]["moved"][-1] > 0
+    found = multilevel_label_propagation(graph, **options)
+    assert iterations_of(found) > 1
+    assert (found.attrs["glp"]["cpm"] > 0, found.attrs["glp"]["converged"]) == (better, better)
+    for more in ({"iterations": 1}, {}):
+        frame = pd.DataFrame(twin.edges_of(graph.indptr, graph.indices, None))
+        edges = {"graph": frame, "source": 0, "destination": 1}
+        assert_equals_twin(edges, options | more)
 
 
 @pytest.mark.parametrize("name", ["power law", "random"])

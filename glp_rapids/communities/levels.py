@@ -25,7 +25,6 @@ from glp_rapids.communities.schedule import (
     DOWN,
     REFINING_SWEEPS,
     UP,
-    classes_for,
     converges,
     is_refined,
     iterations_for,
@@ -96,7 +95,7 @@ def _iterations(
     objective: Objective, engine: Engine, options: Options, tell: Tell | None
 ) -> Found:
     """Iterate until an iteration gains little, each from the communities of the one before."""
-    network, found, communities = objective.network, None, None
+    network, found, communities, alone = objective.network, None, None, False
     labels = array_module(network.indptr).arange(network.size, dtype=network.indices.dtype)
     done: list[dict] = []
     items = network.size + network.indices.size
@@ -109,10 +108,15 @@ def _iterations(
         if not better:
             if found is None:
                 found = _found(objective, engine.terms(labels, network.volume), labels, done)
+                alone = True
             better = again.value > found.value
             enough = again.quality - found.quality > options.tol * objective.unit
+        if alone and again.value < found.value:
+            # too many came together at once; refined, they may be what is better than nobody
+            labels, communities = again.labels, again.communities
+            continue
         if better:
-            found = again
+            found, alone = again, False
         labels, communities = found.labels, found.communities
         found.converged = not (better and enough) or converges(done[-1]["moved"], network.size)
         if found.converged:
@@ -152,7 +156,7 @@ class _Iteration:
             there, parts = below[depth]
             size, seed = there.network.size, self._seed(depth, DOWN)
             down = partial(
-                there.down, labels, parts, seed, classes_for(size, depth, False),
+                there.down, labels, parts, seed, self.objective.classes_for(size, depth, False),
                 terms=depth == 0, last=depth == 0 and last,
             )  # fmt: skip
             labels, moved, terms = down()
@@ -191,7 +195,9 @@ class _Iteration:
             if refining and below:
                 entries, before = (one.network.indices.size for one in (engine, below[-1][0]))
                 refining = is_refined(size, entries, before)
-            rest = engine.rest(labels, seed, depth, most, refining)
+            rest = None
+            if self.objective.classes is None:
+                rest = engine.rest(labels, seed, depth, most, refining)
             if rest is not None:
                 return below, rest.labels, rest
             last, moved = depth + 1 == most, []
@@ -199,7 +205,7 @@ class _Iteration:
             if refines:
                 parts, above = engine.refined(labels, seed, REFINING_SWEEPS, communities)
             else:
-                classes = classes_for(size, depth, True)
+                classes = self.objective.classes_for(size, depth, True)
                 labels, moved, parts, above = engine.up(labels, seed, classes, contracts=not last)
             self._report(facts_of(depth, UP, size, moved, parts.first.size))
             if above is None:

@@ -77,8 +77,8 @@ def multilevel_label_propagation(
         At most so many times up and down, each beginning with the communities that the one before
         found, at least 1. By default 2; of a small graph up to 6, if those after the second go
         through at most 2^20 vertices and entries in all. None follows one on whose way down fewer
-        than one vertex in a thousand of the graph moved. With 1 nothing is refined, but communities
-        are cut into connected ones.
+        than one vertex in a thousand of the graph moved, unless lone vertices are still better.
+        With 1 nothing is refined, but communities are cut into connected ones.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-4), or
         the constant Potts model at most this share of the weight of all edges.
@@ -130,12 +130,12 @@ def multilevel_label_propagation(
     times the resolution where that is below 1; so are integers that add up to more. Two classes of
     vertices, on the way up four of more than 2,048, eight on the first level, and four where they
     are refined, drawn anew on every level, are updated one after the other, each on the communities
-    as they stand. A vertex that gains nothing stays; of two lone vertices that want each other, the
-    one with the smaller id waits. A vertex that is better alone leaves, unless a community still
-    bears its name: each bears that of the vertex it began with, and on a finer level that of this
-    vertex' first one. A level of more than a million vertices and entries of which refining leaves
-    more than three quarters of the entries below, as on Kronecker graphs, is moved, and so are
-    those above.
+    as they stand; by the constant Potts model eight wherever they move. A vertex that gains nothing
+    stays; of two lone vertices that want each other, the one with the smaller id waits. A vertex
+    that is better alone leaves, unless a community still bears its name: each bears that of the
+    vertex it began with, and on a finer level that of this vertex' first one. A level of more than
+    a million vertices and entries of which refining leaves more than three quarters of the entries
+    below, as on Kronecker graphs, is moved, and so are those above.
 
     Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. (2008); Traag,
     Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9 (2019), algorithm A.2; the

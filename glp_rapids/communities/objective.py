@@ -21,6 +21,7 @@ import numpy as np
 
 from glp_rapids.common.fixed_point import as_fixed_point
 from glp_rapids.common.segments import integer_sums, segment_sums
+from glp_rapids.communities import schedule
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import search
@@ -87,6 +88,9 @@ class Objective:
         How many vertices have no entry, where that is known.
     unit : float
         Of the quality, by which gains are measured: 1, or the weight of all edges.
+    classes : int, optional
+        How many take turns on every level, if not as many as the schedule says; levels are then
+        done one at a time.
     """
 
     network: Network
@@ -96,6 +100,11 @@ class Objective:
     quality_of: Callable[[int, int, int], float]
     unit: float = 1.0
     isolated: int | None = None
+    classes: int | None = None
+
+    def classes_for(self, vertices: int, level: int, going_up: bool) -> int:
+        """Return how many classes so many vertices fall in where they are moved."""
+        return self.classes or schedule.classes_for(vertices, level, going_up)
 
     def quality(self, inside: int, squares: int) -> float:
         """Return the quality of a partition, rounded once."""
@@ -151,7 +160,9 @@ def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
 
     network = Network(rows.indptr, rows.indices, weights, unit, volume, words)
     weight = math.ldexp(total / 2, -exponent)
-    return Objective(network, constant, total, in_loops, quality, weight, isolated)
+    return Objective(
+        network, constant, total, in_loops, quality, weight, isolated, schedule.CLASSES
+    )
 
 
 OBJECTIVES = {"modularity": modularity, "cpm": cpm}
