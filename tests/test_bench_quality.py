@@ -37,6 +37,17 @@ def test_multilevel_compares_with_networkit_and_igraph(data):
     assert found["default"] > found["NetworKit PLM"] - 0.002
 
 
+def test_multilevel_compares_the_constant_potts_model(data):
+    [rows] = tables_of("multilevel", "--graphs", "football", "--repeats", "2",
+                       "--cpm", "0.1", "0.4").values()  # fmt: skip
+    found = {(row["resolution"], row["which"]): row["cpm"] for row in rows}
+    assert len(found) == 8
+    for resolution in (0.1, 0.4):
+        assert found[resolution, "default"] > 0.97 * found[resolution, "igraph Leiden"] > 0
+    with pytest.raises(ValueError, match="--cpm compares on a CPU"):
+        tables_of("multilevel", "--device", "gpu", "--cpm", "1")
+
+
 def test_quality_draws_classes():
     [[row]] = tables_of("quality", "--graphs", "web-900", "--seeds", "1", "--draws", "3",
                         "--alone").values()  # fmt: skip
