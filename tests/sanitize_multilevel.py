@@ -19,7 +19,8 @@ from glp_rapids.communities.engines import small_levels
 WAYS = {"together": small_levels.LARGEST, "apart": 0}
 OPTIONS = {
     "refined": {"iterations": 2},
-    "plain": {"refine": False, "objective": "cpm", "resolution": 0.2},
+    "plain": {"refine": False, "resolution": 0.2},
+    "potts": {"refine": False, "objective": "cpm", "resolution": 0.2},
 }
 
 

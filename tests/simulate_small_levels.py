@@ -31,6 +31,7 @@ WAYS = {
 RUNS = (
     ("modularity", 1.0, True, 100, 2), ("modularity", 3.0, False, 100, 2),
     ("cpm", 0.3, True, 2, 2), ("modularity", 1.0, True, 1, 1), ("modularity", 0.4, False, 2, 2),
+    ("modularity", 0.3, True, 2, 2),
 )  # fmt: skip
 
 

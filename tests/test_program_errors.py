@@ -109,7 +109,7 @@ MISTAKES = {
         score("x = freq if freq > 1 else 'no'\nreturn x"),
         "label_score",
         "paths give different types, 'no', int64 (mine.py, line 4)"
-        if sys.version_info >= (3, 13)
+        if sys.version_info >= (3, 12)
         else "one path gives int64, another 'no' (mine.py, line 3)",
     ),
     "import inside": (

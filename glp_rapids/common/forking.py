@@ -1,18 +1,17 @@
 """A fork waits for what other threads import, and for locks that a child could not get.
 
 Only the thread that forks lives on in the child: a lock that another one held stays held, and a
-module that it was importing half done. This is loaded with the library, before anybody calls it.
+module that it was importing half done. What comes so late that a fork cannot wait for it any more
+is repaired in the child. This is loaded with the library, before anybody calls it.
 """
 
 from __future__ import annotations
 
-import _imp
 import contextlib
 import importlib
 import os
 import sys
 import threading
-import time
 from typing import Any
 
 LOCKS: list[Any] = [threading.RLock()]
@@ -21,47 +20,39 @@ LOCKS: list[Any] = [threading.RLock()]
 That one lets a thread fork at a time.
 """
 
+# How often a fork waits for all that is being imported: where threads import all the time there is
+# always something.
+TURNS = 3
+
 _held: list[Any] = []
 
 
+def _importing() -> dict[str, int | None]:
+    """Return by name who imports a module; None: somebody is about to, or has just ended."""
+    locks = [*_module_locks().items()]
+    return {name: getattr(reference(), "owner", None) for name, reference in locks}
+
+
 def _module_locks() -> dict[str, Any]:
+    # a module's lock is taken before the module is there
     return getattr(importlib._bootstrap, "_module_locks", {})
 
 
 def _imported_by_others() -> set[str]:
-    """Name the modules that other threads are importing, or are about to."""
-    found = set()
-    for name, module in [*sys.modules.items()]:
-        if getattr(getattr(module, "__spec__", None), "_initializing", False):
-            found.add(name)
-    # A module's lock is taken before the module is there, and made before it is taken.
-    own = threading.get_ident()
-    for name, reference in [*_module_locks().items()]:
-        lock = reference()
-        if getattr(lock, "owner", None) == own:
-            found.discard(name)
-        elif lock is not None:
-            found.add(name)
-    return found
+    mine_or_nobodys = threading.get_ident(), None
+    return {name for name, owner in _importing().items() if owner not in mine_or_nobodys}
 
 
 def _before() -> None:
     waited: set[str] = set()
-    while True:
+    for turn in range(TURNS + 1):
         for lock in LOCKS:
             lock.acquire()
-            _held.append(lock.release)
-        # Nobody gets a module's lock without this one, so that what is found stays so up to the
-        # fork. Who holds it may collect garbage meanwhile and wait for LLVM's.
-        others = set()
-        if not (busy := _imp.lock_held()):
-            _imp.acquire_lock()
-            _held.append(_imp.release_lock)
-            if not (others := _imported_by_others() - waited):
-                return
+            _held.append(lock)
+        others = _imported_by_others() - waited
+        if not others or turn == TURNS:
+            return
         _after()
-        if busy:
-            time.sleep(1e-4)
         for name in others:
             with contextlib.suppress(Exception):  # is raised where it was imported first
                 importlib.import_module(name)  # waits for its end
@@ -69,15 +60,21 @@ def _before() -> None:
 
 
 def _after() -> None:
-    while _held:
-        _held.pop()()
+    held = _held[::-1]
+    _held.clear()  # before the last is released, and another thread forks
+    for lock in held:
+        lock.release()
 
 
 def _in_child() -> None:
-    own = threading.get_ident()
-    for name, reference in [*_module_locks().items()]:
-        if getattr(reference(), "owner", None) != own:
-            del _module_locks()[name]  # it was, or was about to be, that of a thread that is gone
+    """Let what another thread has begun to import since `_before` be imported anew."""
+    for name, owner in _importing().items():
+        if owner == threading.get_ident():
+            continue
+        _module_locks().pop(name, None)
+        half_done = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(half_done, "_initializing", False):
+            del sys.modules[name]
     _after()
 
 

@@ -81,7 +81,8 @@ def multilevel_label_propagation(
         With 1 nothing is refined, but communities are cut into connected ones.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-4), or
-        the constant Potts model at most this share of the weight of all edges.
+        the constant Potts model at most this share of the weight of all edges, unless lone vertices
+        are better.
     seed : int
         Of the classes and of the order of ties. Another seed gives other communities, as good.
     progress : bool or callable

@@ -89,8 +89,8 @@ class Objective:
     unit : float
         Of the quality, by which gains are measured: 1, or the weight of all edges.
     classes : int, optional
-        How many take turns on every level, if not as many as the schedule says; levels are then
-        done one at a time.
+        The number of classes on every level, which are then done one at a time; None: what
+        `schedule.classes_for` says.
     """
 
     network: Network

@@ -27,7 +27,7 @@ _CAUSES = (
     (r"^<ufunc '(\w+)'>$", "numpy.{0} is not there on a GPU; math has such functions"),
     (r"type, assigned to variable '(\w+)' in globals", "the global {0!r} is no number"),
     (r"Cannot unify (.+) and (.+) for '.*'", "one path gives {0}, another {1}"),
-    # the same from Python 3.13 on, which returns on each path
+    # the same from Python 3.12 on, which returns on each path
     (r"Can't unify return type from the following types: (.+)", "paths give different types, {0}"),
 )  # fmt: skip
 _NOISE = ("Failed in", "During:", "File ", "<source", "- Resolution", "There are", "[1] During")

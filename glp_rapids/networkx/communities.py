@@ -249,10 +249,10 @@ def modularity(
     graph = G.csr(weight, count=True, device=device)
     partition = pd.DataFrame({"vertex": np.arange(len(G)), "partition": np.array(codes, np.int64)})
     value = metrics.modularity(graph, partition, resolution=float(resolution))
-    return value if not math.isnan(value) else weightless()
+    return value if not math.isnan(value) else modularity_without_weight()
 
 
-def weightless() -> float:
+def modularity_without_weight() -> float:
     """Return the modularity where weights sum to 0, or raise, as NetworkX does."""
     if FROM_3_7:
         return 0.0

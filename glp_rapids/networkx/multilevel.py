@@ -18,7 +18,7 @@ from networkx.utils import not_implemented_for
 
 from glp_rapids import metrics
 from glp_rapids.communities.multilevel import multilevel_label_propagation
-from glp_rapids.networkx.communities import drawn_seed, sets_of, weightless
+from glp_rapids.networkx.communities import drawn_seed, modularity_without_weight, sets_of
 from glp_rapids.networkx.graph import FROM_3_7, Graph
 
 # What NetworkX's Leiden makes large unless told otherwise, and how much chance there is in it.
@@ -132,19 +132,21 @@ def _last(partitions: Iterator[list[set]], max_level: int) -> list[set]:
 def _communities(G: Graph, weight: Hashable | None, **options: Any) -> list[set]:
     graph = G.csr(weight, count=True, device="cpu")
     if options.get("objective") != "cpm":
-        _alone(G, graph)
+        _alone(G, graph, of_leiden="objective" in options)
     found = multilevel_label_propagation(graph, **options)
     return list(sets_of(G, found["partition"].to_numpy()))
 
 
-def _alone(G: Graph, graph: Any, resolution: float = 1) -> float:
+def _alone(G: Graph, graph: Any, resolution: float = 1, *, of_leiden: bool) -> float:
     """Return the modularity of nodes on their own; raise as NetworkX where it is undefined."""
     places = np.arange(len(G))
     alone = pd.DataFrame({"vertex": places, "partition": places})
     value = metrics.modularity(graph, alone, resolution=float(resolution))
     if not math.isnan(value):
         return value
-    return weightless() if graph.number_of_edges else 0.0
+    if FROM_3_7 and of_leiden and graph.number_of_edges:
+        raise ZeroDivisionError("float division by zero")  # as it is
+    return modularity_without_weight() if graph.number_of_edges else 0.0
 
 
 def _dendrogram(
@@ -153,7 +155,9 @@ def _dendrogram(
 ) -> Iterator[list[set]]:  # fmt: skip
     # a generator, as NetworkX's: nothing is done before the first level is asked for
     graph = G.csr(weight, count=True, device="cpu")
-    before, number = 0.0 if objective == "cpm" else _alone(G, graph, resolution), 0
+    before, number = 0.0, 0
+    if objective != "cpm":
+        before = _alone(G, graph, resolution, of_leiden=threshold is None)
     options |= {"objective": objective, "resolution": resolution}
     found = multilevel_label_propagation(graph, levels=True, **options)
     if not len(found):

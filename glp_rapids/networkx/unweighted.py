@@ -156,14 +156,19 @@ def bfs_predecessors(
     sort_neighbors: Sorting = None,
 ) -> Iterator[tuple]:
     """Iterate over nodes and who found them in a breadth-first search, in NetworkX's order."""
-    if FROM_3_7:
+    _refuse(sort_neighbors)
+    return _predecessors(G, source, depth_limit)
+
+
+def _predecessors(G: Graph, source: Hashable, depth_limit: float | None) -> Iterator[tuple]:
+    if FROM_3_7:  # when the first is asked for, as in NetworkX, and in its words
         warnings.warn(
-            "bfs_predecessors is deprecated and will be removed in NetworkX 3.9; use "
-            "((t, s) for s, t in bfs_edges(...))",
+            "\n\nbfs_predecessors is deprecated and will be removed in NetworkX 3.9\n"
+            "Use ``(t, s) for (s, t) in bfs_edges`` instead",
             DeprecationWarning, stacklevel=2,
         )  # fmt: skip
-    _refuse(sort_neighbors)
-    return ((child, parent) for parent, child in _edges(G, source, depth_limit))
+    for parent, child in _edges(G, source, depth_limit):
+        yield child, parent
 
 
 def bfs_successors(
