@@ -89,8 +89,8 @@ PARTS = (
     "community.tests.test_louvain",
     "community.tests.test_leiden",
 )
-# of the first two files, whatever the version
-PASS = 20
+# of the first two files, with NetworkX 3.6; 3.7 has more
+PASS = 25
 
 
 @pytest.mark.exhaustive
@@ -120,7 +120,8 @@ def test_the_tests_of_networkx_for_searches_pass(mode, environment, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lacking = [line for line in done.stdout.splitlines() if line.startswith("XFAIL")]
-    assert bool(lacking) != priority, done.stdout
+    # three of Louvain's with any version
+    assert (len(lacking) >= 3) != priority, done.stdout
     assert all(any(f"::{name}" in line for name in wanting) for line in lacking), done.stdout
 
 

@@ -164,9 +164,7 @@ def _peers(threads: int, graph: Graph) -> dict[str, Callable[[int], np.ndarray]]
     return {"NetworKit PLM": plm, "igraph Leiden": _igraph_leiden(graph, "modularity", 1.0)}
 
 
-def _igraph_leiden(
-    graph: Graph, objective: str, resolution: float
-) -> Callable[[int], np.ndarray]:  # fmt: skip
+def _igraph_leiden(graph: Graph, objective: str, resolution: float) -> Callable[[int], np.ndarray]:
     try:
         import igraph
     except ImportError as error:

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Literal
 
+from glp_rapids.common.versions import at_least
+
 Status = Literal["ok", "missing", "too old", "too new", "broken", "not needed"]
 Group = Literal["core", "optional", "gpu"]
 
@@ -260,19 +262,6 @@ def _run_row(device: Literal["cpu", "gpu"], *, core: bool) -> Row:
     except Exception as error:  # whatever breaks here is what the doctor is asked to tell
         problem = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return Row(what, "core" if core else "gpu", "", "", "broken" if problem else "ok", problem)
-
-
-def at_least(version: str, least: str) -> bool:
-    """Compare the numbers of two versions."""
-    return _numbers(version) >= _numbers(least)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    numbers = [int(number) for number in found[0].split(".")] if found else []
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
 
 
 def as_text(rows: list[Row]) -> str:

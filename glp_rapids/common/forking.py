@@ -72,8 +72,8 @@ def _in_child() -> None:
         if owner == threading.get_ident():
             continue
         _module_locks().pop(name, None)
-        half_done = getattr(sys.modules.get(name), "__spec__", None)
-        if getattr(half_done, "_initializing", False):
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
             del sys.modules[name]
     _after()
 

@@ -32,7 +32,6 @@ ONE_OF_SEVERAL = {
     "test_leiden.py": (
         "test_cpm_node_weights_on_G",
         "test_expected_stable_across_code_changes_cpm",
-        "test_expected_stable_across_code_changes_qmod",
         "test_undirected_selfloops",
     ),
 }

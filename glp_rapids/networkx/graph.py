@@ -9,7 +9,6 @@ nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import chain, compress
 from typing import Any, NamedTuple
@@ -18,13 +17,14 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
+from glp_rapids.common.versions import at_least
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.graph.graph import Graph as CSRGraph
 from glp_rapids.ingest.read import as_graph
 
 # From then on modularity without any weight is 0, Leiden's method is NetworkX's own, too, and
 # makes the constant Potts model large, and `bfs_predecessors` is deprecated.
-FROM_3_7 = tuple(map(int, re.findall(r"\d+", nx.__version__)[:2])) >= (3, 7)
+FROM_3_7 = at_least(nx.__version__, "3.7")
 
 
 class Neighbours(NamedTuple):

@@ -45,8 +45,8 @@ COMPONENTS = """\
 Components are NetworkX's, in its order. Computed on a core of the CPU."""
 
 MULTILEVEL = """\
-Communities are others than NetworkX's, about as good, and depend on the
-graph, the order of its nodes, and `seed` alone. Nodes move in classes one after the other.
+Communities are others than NetworkX's, about as good, and depend on the graph, the order of its
+nodes, and `seed` alone. Nodes move in classes one after the other.
 `seed=None`, and the global generator of `random`, stand for one fixed seed: the same communities
 every time. Any other generator is drawn from once.
 The levels of a dendrogram, and `max_level`, are of parts of the communities, parts of these parts,
@@ -58,8 +58,8 @@ LEIDEN = (
     MULTILEVEL
     + """\
 What is made large is what this version of NetworkX says: modularity up to 3.6, and from 3.7 on
-`metric`, the constant Potts model unless told otherwise. By that, at high resolutions of small
-graphs, NetworkX may find a tenth more. Needs `theta` as it is by default.
+`metric`, the constant Potts model unless told otherwise. By that NetworkX may find more at high
+resolutions of small graphs. Needs `theta` as it is by default.
 """
 )
 

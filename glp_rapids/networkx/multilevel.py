@@ -95,11 +95,11 @@ def leiden_communities(
     >>> BackendInterface.leiden_communities(G, weight=None, metric="modularity")
     [{0, 1, 2}, {3, 4, 5}]
     """
-    options: dict[str, Any] = {"resolution": resolution, "seed": seed, "metric": metric}
     if max_level is not None:
-        return _last(leiden_partitions(G, weight, theta=theta, **options), max_level)
-    options |= {"seed": drawn_seed(seed), "objective": options.pop("metric")}
-    return _communities(G, weight, **options)
+        return _last(leiden_partitions(G, weight, resolution, seed, metric=metric), max_level)
+    return _communities(
+        G, weight, objective=metric, resolution=resolution, seed=drawn_seed(seed)
+    )  # fmt: skip
 
 
 @not_implemented_for("directed")
@@ -138,15 +138,17 @@ def _communities(G: Graph, weight: Hashable | None, **options: Any) -> list[set]
 
 
 def _alone(G: Graph, graph: Any, resolution: float = 1, *, of_leiden: bool) -> float:
-    """Return the modularity of nodes on their own; raise as NetworkX where it is undefined."""
+    """Return the modularity of nodes on their own; where it is undefined, do as NetworkX."""
     places = np.arange(len(G))
     alone = pd.DataFrame({"vertex": places, "partition": places})
     value = metrics.modularity(graph, alone, resolution=float(resolution))
     if not math.isnan(value):
         return value
-    if FROM_3_7 and of_leiden and graph.number_of_edges:
-        raise ZeroDivisionError("float division by zero")  # as it is
-    return modularity_without_weight() if graph.number_of_edges else 0.0
+    if not graph.number_of_edges:
+        return 0.0
+    if of_leiden:  # it divides by the weight, which modularity itself no longer does
+        raise ZeroDivisionError("Leiden's method with edge weights that sum to 0")
+    return modularity_without_weight()
 
 
 def _dendrogram(
