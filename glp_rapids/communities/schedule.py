@@ -12,10 +12,11 @@ less elsewhere.
 
 The constant Potts model has eight classes on every level. At a high resolution a community has room
 for few, and of all that want in together each counts without the others: with two on the way down
-email-Enron at .7 and .9 ended below its lone vertices. igraph's Leiden finds 8,906 and 2,827 there,
-eight classes 8,901 and 2,683; sixteen 8,872 and 2,855, for which the kernels of a GPU have no room
-yet. By any objective, as long as lone vertices are better iterations go on from what there is:
-refined, it may be better in the end, and at .99 is (271, where igraph finds 283).
+email-Enron at .7 and .9 ended below its lone vertices. With eight it reaches 8,901 and 2,683,
+without refining 2,852 (igraph's Leiden 8,906 and 2,827; ``bench multilevel --cpm .7 .9 .99 --graphs
+email-Enron``); sixteen are better, but GPU kernels have no room for them yet. By any objective, as
+long as lone vertices are better iterations go on from what there is: refined, it may be better in
+the end, and at .99 is (271; igraph 283).
 
 The first iteration moves alone, as Louvain's method. The way down again is worth .0001 to .021 on
 nine graphs (LFR at mu 0.3), and with it one iteration ends above NetworKit's PLM but on wiki-Vote.
