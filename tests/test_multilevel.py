@@ -146,6 +146,25 @@ def test_no_more_iterations_when_few_move_last(name, monkeypatch):
     assert iterations_of(fewer) == 1 < iterations_of(found)
 
 
+def test_one_iteration_where_there_is_no_more_than_by_chance(monkeypatch):
+    graph = networkx.gnm_random_graph(200, 2000, seed=1)
+    frame = pd.DataFrame(graph.edges, columns=["src", "dst"])
+    assert iterations_of(multilevel_label_propagation(frame)) > 1  # a small graph
+    for module in (schedule, twin):
+        monkeypatch.setattr(module, "LARGE", 5)
+    assert_equals_twin({"graph": frame}, {})
+    once = multilevel_label_propagation(frame)
+    assert iterations_of(once) == 1
+    assert 0 < once.attrs["glp"]["modularity"] < 0.97 / 20**0.5
+    assert not once.attrs["glp"]["converged"]
+    others = {"iterations": 2}, {"resolution": 0.99}, {"objective": "cpm", "resolution": 0.1}
+    for options in others:
+        assert iterations_of(multilevel_label_propagation(frame, **options)) > 1
+    graph = networkx.planted_partition_graph(4, 50, 0.4, 0.02, seed=1)
+    modular = pd.DataFrame(graph.edges, columns=["src", "dst"])
+    assert iterations_of(multilevel_label_propagation(modular)) > 1
+
+
 def iterations_of(found):
     return found.attrs["glp"]["levels"][-1]["iteration"]
 
