@@ -18,6 +18,8 @@ from numba.core import compiler, config, environment, typed_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
+from glp_rapids.jit.signatures import found_once
+
 
 class LinkedLibrary(JITCodeLibrary):
     """The code of a function for other libraries to take in, not to be run.
@@ -79,7 +81,15 @@ class _SetEnvironments(LoweringPass):
         return True
 
 
-class _WholeCompiler(compiler.CompilerBase):
+class _Compiler(compiler.CompilerBase):
+    """Compiles as Numba does, and looks for no signature twice."""
+
+    def compile_extra(self, function: Callable) -> Any:
+        with found_once():
+            return super().compile_extra(function)
+
+
+class _WholeCompiler(_Compiler):
     """Compiles what Python calls, with all that it links."""
 
     def define_pipelines(self) -> list:
@@ -89,7 +99,7 @@ class _WholeCompiler(compiler.CompilerBase):
         return [pipeline]
 
 
-class _LinkedCompiler(compiler.CompilerBase):
+class _LinkedCompiler(_Compiler):
     """Compiles up to what a caller links."""
 
     def define_pipelines(self) -> list:

@@ -20,6 +20,7 @@ from numba.core import config
 
 from glp_rapids.jit import shipped_kernels
 from glp_rapids.jit.cache import KeptCode, keep_on_disk, text_of_types
+from glp_rapids.jit.signatures import found_once
 from glp_rapids.jit.target import Target, made_of
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -251,7 +252,7 @@ def compiling() -> Iterator[None]:
     from numba.cuda import compiler, dispatcher
     from numba.cuda.core.compiler_lock import global_compiler_lock
 
-    with global_compiler_lock:
+    with global_compiler_lock, found_once():
         original = compiler.compile_cuda
 
         def compile_cuda(*args, **options):

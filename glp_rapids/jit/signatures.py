@@ -1,0 +1,67 @@
+"""Signatures of Numba's own functions, looked for once by all kernels that a process compiles.
+
+Wherever a kernel adds, compares or converts, Numba asks every implementation that there is of it,
+those of strings, lists and dates, too, and notes in words why each does not match; and it does so
+again at every such place, several times until all types are known. A fifth to a quarter of a first
+call went by with that.
+
+Kept is only what one of Numba's templates says by itself. What stands for a function that is
+compiled for the purpose (``overload``) depends on how the caller is compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from numba.core.types.functions import BaseFunction
+
+from glp_rapids.jit import forks
+
+MOST = 1 << 14  # signatures; whoever compiles all that there is has some thousand
+
+_lock = forks.Lock()
+_inside: list[tuple[Callable, Callable]] = []  # of each block: the method before it, and its own
+_known: dict[tuple, tuple[Any, ...]] = {}
+
+
+def _remembering(search: Callable) -> Callable:
+    """Make the method that looks for a signature where it has none yet."""
+
+    def get_call_type(self: Any, context: Any, args: tuple, kws: dict) -> Any:
+        asked = id(self), id(context), args, tuple(kws.items())
+        if asked in _known:
+            signature = _known[asked][-1]
+            self._impl_keys[signature.args] = self.typing_key
+            return signature
+        signature = search(self, context, args, kws)
+        if signature is not None and self._impl_keys[signature.args] is self.typing_key:
+            if len(_known) >= MOST:
+                _known.clear()
+            # with what the numbers in the key are of, so that nothing else gets them
+            _known[asked] = self, context, signature
+        return signature
+
+    return get_call_type
+
+
+@contextlib.contextmanager
+def found_once() -> Iterator[None]:
+    """Look for no signature twice while a thread is inside of such a block.
+
+    Others that compile meanwhile get the same signatures.
+    """
+    with _lock:
+        before = BaseFunction.get_call_type
+        block = _inside[0] if _inside else (before, _remembering(before))
+        _inside.append(block)
+        BaseFunction.get_call_type = block[1]
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside.remove(block)
+            # if somebody else has replaced it meanwhile, theirs stays
+            if not _inside and BaseFunction.get_call_type is block[1]:
+                BaseFunction.get_call_type = block[0]
