@@ -6,7 +6,9 @@ import numba
 import pytest
 from numba import types
 from numba.core.registry import cpu_target
+from numba.core.target_extension import target_override
 from numba.core.types.functions import BaseFunction
+from numba.core.typing import Context
 from numba.core.typing.templates import AbstractTemplate, signature
 from numba.extending import overload
 
@@ -14,7 +16,7 @@ from glp_rapids.jit import signatures
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.signatures import found_once
 
-CONTEXT = cpu_target.typing_context
+CONTEXT, OTHER = cpu_target.typing_context, Context()
 NUMBAS_OWN = BaseFunction.get_call_type
 
 
@@ -41,7 +43,10 @@ def counted():
                 return signature(args[0], *args)
             return None
 
-    return types.Function(Template), asked
+    function = types.Function(Template)
+    for context in (CONTEXT, OTHER):
+        context.insert_global(nothing, function)
+    return function, asked
 
 
 def found(function, *args):
@@ -60,9 +65,41 @@ def test_a_signature_is_looked_for_once():
         assert len(asked) == 3
     with found_once():
         found(function, types.int64)
-    assert len(asked) == 3
+        assert len(asked) == 3
+        function.get_call_type(OTHER, (types.int64,), {})
+        assert len(asked) == 4
     found(function, types.int64)
-    assert len(asked) == 4
+    assert len(asked) == 5
+
+
+def test_how_a_signature_is_compiled_is_known_again():
+    function, asked = counted()
+    with found_once():
+        first = found(function, types.int64)
+        function._impl_keys[first.args] = None  # as if another template had said so
+        assert found(function, types.int64) is first
+    assert function.get_impl_key(first) is function.typing_key
+    assert len(asked) == 1
+
+
+def test_a_function_of_one_place_is_not_kept(monkeypatch):
+    monkeypatch.setattr(signatures, "_known", {})
+    function, asked = counted()
+    elsewhere = types.Function(type("Template", function.templates, {}))
+    assert elsewhere is not function
+    with found_once():
+        assert found(elsewhere, types.int64) == found(elsewhere, types.int64)
+        assert not signatures._known
+    assert len(asked) == 2
+
+
+def test_what_another_target_says_is_another_signature():
+    function, asked = counted()
+    with found_once():
+        for target in ("cpu", "cpu", "generic", "generic"):
+            with target_override(target):
+                found(function, types.int64)
+    assert len(asked) == 2
 
 
 def test_what_does_not_match_is_said_every_time():
@@ -71,7 +108,7 @@ def test_what_does_not_match_is_said_every_time():
         for _ in range(2):
             with pytest.raises(numba.TypingError, match="No match"):
                 found(function, types.float64)
-    assert len(asked) >= 2
+    assert len(asked) == 4  # by literals and without
 
 
 def test_no_more_are_kept_than_there_is_room_for(monkeypatch):
@@ -108,8 +145,12 @@ def test_what_is_compiled_for_the_purpose_is_not_kept(monkeypatch):
     def of_floats(value):
         return (lambda value: value + 0.5) if isinstance(value, types.Float) else None
 
-    assert call(1.25) == 1.75
-    assert call(5) == 10
+    @compiled
+    def call_again(value):
+        return twice(value)
+
+    assert call(1.25) == call_again(1.25) == 1.75
+    assert call_again(5) == 10
 
 
 def test_blocks_of_several_threads():
@@ -153,6 +194,9 @@ def test_what_others_replace_meanwhile_stays():
                 return ours(self, context, args, kws)
 
             BaseFunction.get_call_type = theirs
+            with found_once():
+                assert BaseFunction.get_call_type is theirs
+            assert BaseFunction.get_call_type is theirs
         assert BaseFunction.get_call_type is theirs
         with found_once():
             assert found(function, types.int64) == found(function, types.int64)
@@ -178,3 +222,12 @@ def test_functions_are_compiled_as_their_options_say(error_model):
     else:
         with pytest.raises(ZeroDivisionError):
             divided(1.0, 0.0)
+
+
+def test_lists_of_types_and_keywords_are_looked_for_every_time():
+    function, asked = counted()
+    with found_once():
+        for _ in range(2):
+            assert function.get_call_type(CONTEXT, [types.int64], {}).return_type == types.int64
+            function.get_call_type(CONTEXT, (types.int64,), {"keyword": types.int64})
+    assert len(asked) == 4

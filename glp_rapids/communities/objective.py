@@ -110,7 +110,7 @@ class Objective:
         return self.classes or schedule.classes_for(vertices, level, going_up)
 
     def is_chance(self, quality: float) -> bool:
-        """Tell whether a large graph has no more than a random one has."""
+        """Tell whether a large graph has less than a random one has."""
         size, entries = self.network.size, self.network.indices.size
         return self.known_by_chance and schedule.is_chance(quality, size, entries)
 

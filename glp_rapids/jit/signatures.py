@@ -5,8 +5,10 @@ those of strings, lists and dates, too, and notes in words why each does not mat
 again at every such place, several times until all types are known. A fifth to a quarter of a first
 call went by with that.
 
-Kept is only what one of Numba's templates says by itself. What stands for a function that is
-compiled for the purpose (``overload``) depends on how the caller is compiled.
+Kept is only what one of Numba's templates says by itself, of functions that are one object wherever
+they are called. What stands for a function that is compiled for the purpose (``overload``) depends
+on how the caller is compiled, and a conversion such as ``int64(x)`` is a function of its own at
+every place.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from numba.core.target_extension import get_local_target
 from numba.core.types.functions import BaseFunction
 
 from glp_rapids.jit import forks
@@ -29,14 +32,22 @@ _known: dict[tuple, tuple[Any, ...]] = {}
 def _remembering(search: Callable) -> Callable:
     """Make the method that looks for a signature where it has none yet."""
 
-    def get_call_type(self: Any, context: Any, args: tuple, kws: dict) -> Any:
-        asked = id(self), id(context), args, tuple(kws.items())
-        if asked in _known:
-            signature = _known[asked][-1]
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        # Numba's parallel loops ask with lists, and write to the signatures that they get.
+        if kws or not isinstance(args, tuple):
+            return search(self, context, args, kws)
+        asked = id(self), id(context), get_local_target(context), args
+        known = _known.get(asked)
+        if known is not None:
+            signature = known[-1]
             self._impl_keys[signature.args] = self.typing_key
             return signature
         signature = search(self, context, args, kws)
-        if signature is not None and self._impl_keys[signature.args] is self.typing_key:
+        if (
+            signature is not None
+            and self._impl_keys.get(signature.args) is self.typing_key
+            and context._lookup_global(self.typing_key) is self
+        ):
             if len(_known) >= MOST:
                 _known.clear()
             # with what the numbers in the key are of, so that nothing else gets them
@@ -53,10 +64,13 @@ def found_once() -> Iterator[None]:
     Others that compile meanwhile get the same signatures.
     """
     with _lock:
-        before = BaseFunction.get_call_type
-        block = _inside[0] if _inside else (before, _remembering(before))
-        _inside.append(block)
-        BaseFunction.get_call_type = block[1]
+        if not _inside:
+            before = BaseFunction.get_call_type
+            _inside.append((before, _remembering(before)))
+            BaseFunction.get_call_type = _inside[0][1]
+        else:
+            _inside.append(_inside[0])
+        block = _inside[0]
     try:
         yield
     finally:
