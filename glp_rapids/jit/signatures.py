@@ -2,8 +2,9 @@
 
 Wherever a kernel adds, compares or converts, Numba asks every implementation that there is of it,
 those of strings, lists and dates, too, and notes in words why each does not match; and it does so
-again at every such place, several times until all types are known. A fifth to a quarter of a first
-call went by with that.
+again at every such place, several times until all types are known. Of what Python does in a first
+call of label propagation a sixth went by with that (12.0 million calls, 10.0 without), and where
+kernels of multilevel methods are compiled for a GPU a quarter (76 million, 56).
 
 Kept is only what one of Numba's templates says by itself, of functions that are one object wherever
 they are called. What stands for a function that is compiled for the purpose (``overload``) depends
