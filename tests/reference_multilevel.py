@@ -9,7 +9,7 @@ from reference import CLASS_SEED, MASK, mix
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES, FEWEST_CLASSES = 2048, 4, 2
 ITERATIONS, MOST_ITERATIONS, MORE, UNMOVED = 2, 6, 1 << 20, 1000
-LARGE, MOST_LEFT, BY_CHANCE = 1 << 20, 0.75, 0.73
+LARGE, MOST_LEFT = 1 << 20, 0.75
 DOWN = 1 << 36
 
 
@@ -333,10 +333,6 @@ def multilevel(
             labels, value, exact, alone = again, new, new_exact, False
         start = labels
         if not (better and gained > tol * unit) or (moved + 1) * UNMOVED <= len(kept):
-            break
-        large = objective == "modularity" and resolution == 1 and len(kept) + entries > LARGE
-        by_chance = large and value * math.sqrt(entries / len(kept)) < BY_CHANCE
-        if by_chance and iterations is None:
             break
     if refined:
         labels = pieces(of_kept, labels)

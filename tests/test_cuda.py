@@ -131,14 +131,14 @@ def test_every_variant_of_the_persistent_kernel_compiles(
     assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
-# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold; those of 32 are
-# streamed below.
+# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
 @pytest.mark.exhaustive
-def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch):
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
-    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(np.int64)))
+    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
     signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
-    assert signature[5].types[1].dtype.name == "int64"
+    assert signature[5].types[1].dtype.name == np.dtype(index_type).name
 
 
 @pytest.mark.exhaustive

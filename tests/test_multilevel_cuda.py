@@ -67,11 +67,11 @@ def rows_of_a_caller(engine, labels):
     merging.Merge(rows, nobody, 2, words[:2], words, every=True)
 
 
-# A compile of all takes a minute. Weights of 32 bits are compiled for all levels together.
+# A compile of all takes a minute.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("capability", "index_type", "weight_type"),
-    [((10, 0), np.int32, None), ((7, 5), np.int64, np.int64)],
+    [((10, 0), np.int32, None), ((7, 5), np.int64, np.int64), ((9, 0), np.int32, np.int32)],
 )
 def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
     found = compiled(monkeypatch, capability, index_type, weight_type)
@@ -82,11 +82,15 @@ def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
 
 # It is all kernels in one, and takes a minute.
 @pytest.mark.exhaustive
-def test_the_kernel_of_levels_together_compiles(monkeypatch):
-    found = compiled(monkeypatch, (9, 0), np.int32, np.int32, together=True)
+@pytest.mark.parametrize(
+    ("capability", "index_type", "weight_type"),
+    [((7, 5), np.int64, np.int64), ((10, 0), np.int32, np.int32)],
+)
+def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type, weight_type):
+    found = compiled(monkeypatch, capability, index_type, weight_type, together=True)
     [(name, code)] = found.values()
     assert name == "go_up_and_down"
-    assert ".target sm_90" in code
+    assert f".target sm_{capability[0]}{capability[1]}" in code
 
 
 @pytest.mark.parametrize(

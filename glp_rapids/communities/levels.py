@@ -119,7 +119,7 @@ def _iterations(
             found, alone = again, False
         labels, communities = found.labels, found.communities
         found.converged = not (better and enough) or converges(done[-1]["moved"], network.size)
-        if found.converged or (options.iterations is None and objective.is_chance(found.quality)):
+        if found.converged:
             break
     return found
 

@@ -77,11 +77,8 @@ def multilevel_label_propagation(
         At most so many times up and down, each beginning with the communities that the one before
         found, at least 1. By default 2; of a small graph up to 6, if those after the second go
         through at most 2^20 vertices and entries in all. None follows one on whose way down fewer
-        than one vertex in a thousand of the graph moved, unless lone vertices are still better;
-        nor by default, at ``resolution=1`` on a graph of more than 2^20 vertices and entries, one
-        that found less than three quarters of the modularity that a random graph of the same mean
-        degree has, .97 / sqrt(degree): Kronecker graphs do. Vertices without an edge do not count.
-        After one alone nothing is refined, but communities are cut into connected ones.
+        than one vertex in a thousand of the graph moved, unless lone vertices are still better.
+        With 1 nothing is refined, but communities are cut into connected ones.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-4), or
         the constant Potts model at most this share of the weight of all edges, unless lone vertices

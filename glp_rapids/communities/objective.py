@@ -91,8 +91,6 @@ class Objective:
     classes : int, optional
         The number of classes on every level, which are then done one at a time; None: what
         `schedule.classes_for` says.
-    known_by_chance : bool
-        Whether it is known how much of it a random graph has: of modularity at resolution 1.
     """
 
     network: Network
@@ -103,16 +101,10 @@ class Objective:
     unit: float = 1.0
     isolated: int | None = None
     classes: int | None = None
-    known_by_chance: bool = False
 
     def classes_for(self, vertices: int, level: int, going_up: bool) -> int:
         """Return how many classes so many vertices fall in where they are moved."""
         return self.classes or schedule.classes_for(vertices, level, going_up)
-
-    def is_chance(self, quality: float) -> bool:
-        """Tell whether a large graph has less than a random one has."""
-        size, entries = self.network.size, self.network.indices.size
-        return self.known_by_chance and schedule.is_chance(quality, size, entries)
 
     def quality(self, inside: int, squares: int) -> float:
         """Return the quality of a partition, rounded once."""
@@ -146,8 +138,7 @@ def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
 
     network = Network(rows.indptr, rows.indices, weights, unit, degree, words)
     return Objective(
-        network, round(total / share), total, in_loops, quality, isolated=isolated,
-        known_by_chance=share == 1,
+        network, round(total / share), total, in_loops, quality, isolated=isolated
     )  # fmt: skip
 
 

@@ -24,13 +24,7 @@ The second, which refines, adds .0001 to .008; more of them are cheap on small g
 have up to six: those after the second go through 2^20 vertices and entries at the most, less than
 one does on com-dblp. None follows one whose way down left all but one vertex in a thousand of the
 graph where they were: on 19 graphs that cost .0001 at the most, with one in two hundred
-web-NotreDame lost .002; a web of 1.4 M vertices is done after the first. Nor does one follow on a
-large graph, unless asked for, if the first found clearly less than there is by chance: a random
-graph of mean degree d has communities of modularity .97 / sqrt(d) (Reichardt and Bornholdt, "When
-are networks truly modular?", Physica D 224 (2006)). Where all have about as many neighbours the
-first finds nine tenths of that, and the second adds .005 to .008; on Kronecker graphs, whose hubs
-are everybody's neighbours, six tenths (.087, .079 and .074 at scales 18, 20 and 22), and the second
-would add .001 in two fifths of the time.
+web-NotreDame lost .002; a web of 1.4 M vertices is done after the first.
 
 Where refining leaves more than three quarters of the entries, as on Kronecker graphs, there is
 little to be found between parts and communities: such a level, if it is large, is moved, and its
@@ -41,8 +35,6 @@ tenths as the limit social-1000000 lost .0008, a grid of a million vertices .000
 
 from __future__ import annotations
 
-import math
-
 CLASSES, FEWER_CLASSES, FEWEST_CLASSES = 8, 4, 2
 SMALL = 2048  # vertices
 MOST_SWEEPS = 5
@@ -50,7 +42,6 @@ FEW = 100  # a sweep ends a level if it moves at most one vertex in so many
 REFINING_SWEEPS = 2
 ITERATIONS, MOST_ITERATIONS = 2, 6
 UNMOVED = 1000  # no iteration follows where fewer than one vertex in so many moved at last
-BY_CHANCE = 0.73  # three quarters of a random graph's modularity times the root of its mean degree
 MORE = 1 << 20  # vertices and entries that all iterations after the second go through
 LARGE = 1 << 20  # vertices and entries of levels that are refined, however many entries are left
 MOST_LEFT = 0.75  # of the entries of the level below, where a larger one is refined
@@ -77,12 +68,6 @@ def is_refined(vertices: int, entries: int, entries_below: int) -> bool:
 def converges(moved: list[int], vertices: int) -> bool:
     """Tell whether vertices that moved in the last sweeps of an iteration are too few for more."""
     return UNMOVED * (sum(moved) + 1) <= vertices
-
-
-def is_chance(modularity: float, vertices: int, entries: int) -> bool:
-    """Tell whether a large graph's communities are worse than a random graph's."""
-    large = vertices + entries > LARGE
-    return large and modularity * math.sqrt(entries / vertices) < BY_CHANCE
 
 
 def ends_at(parts: int, vertices: int) -> bool:

@@ -2,9 +2,7 @@
 
 Wherever a kernel adds, compares or converts, Numba asks every implementation that there is of it,
 those of strings, lists and dates, too, and notes in words why each does not match; and it does so
-again at every such place, several times until all types are known. Of what Python does in a first
-call of label propagation a sixth went by with that (12.0 million calls, 10.0 without), and where
-kernels of multilevel methods are compiled for a GPU a quarter (76 million, 56).
+again at every such place, several times until all types are known.
 
 Kept is only what one of Numba's templates says by itself, of functions that are one object wherever
 they are called. What stands for a function that is compiled for the purpose (``overload``) depends
@@ -15,6 +13,7 @@ every place.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,13 +25,14 @@ from glp_rapids.jit import forks
 MOST = 1 << 14  # signatures; whoever compiles all that there is has some thousand
 
 _lock = forks.Lock()
-_inside: list[tuple[Callable, Callable]] = []  # of each block: the method before it, and its own
+_inside: list[Any] = []  # of each block what stands in the place of Numba's method
 _known: dict[tuple, tuple[Any, ...]] = {}
 
 
 def _remembering(search: Callable) -> Callable:
     """Make the method that looks for a signature where it has none yet."""
 
+    @functools.wraps(search)
     def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
         # Numba's parallel loops ask with lists, and write to the signatures that they get.
         if kws or not isinstance(args, tuple):
@@ -66,17 +66,14 @@ def found_once() -> Iterator[None]:
     """
     with _lock:
         if not _inside:
-            before = BaseFunction.get_call_type
-            _inside.append((before, _remembering(before)))
-            BaseFunction.get_call_type = _inside[0][1]
-        else:
-            _inside.append(_inside[0])
-        block = _inside[0]
+            BaseFunction.get_call_type = _remembering(BaseFunction.get_call_type)
+        block = _inside[0] if _inside else BaseFunction.get_call_type
+        _inside.append(block)
     try:
         yield
     finally:
         with _lock:
-            _inside.remove(block)
+            _inside.pop()
             # if somebody else has replaced it meanwhile, theirs stays
-            if not _inside and BaseFunction.get_call_type is block[1]:
-                BaseFunction.get_call_type = block[0]
+            if not _inside and BaseFunction.get_call_type is block:
+                BaseFunction.get_call_type = block.__wrapped__
