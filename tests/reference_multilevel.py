@@ -299,7 +299,7 @@ def parts_of_parts(neighbours, volume, constant, words, communities, max_level, 
 
 def multilevel(
     edges, n, *, words, objective="modularity", resolution=1.0, refined=True, max_level=100,
-    iterations=None, tol=1e-4, seed=0,
+    iterations=None, tol=1e-5, seed=0,
 ):  # fmt: skip
     """Communities, their parts and parts of these, from the finest, and the communities' quality.
 

@@ -59,7 +59,7 @@ def results(graph, device, runs):
     words = graph.id_words().of(np.arange(graph.number_of_vertices)).view(np.uint64)
     for name, resolution, refine, most in runs:
         aim = objective.OBJECTIVES[name](graph, words, resolution)
-        options = levels.Options(refine, 3, most, 1e-4, 3, hierarchy=True)
+        options = levels.Options(refine, 3, most, 1e-5, 3, hierarchy=True)
         found = levels.run(aim, device, options, None)
         yield found.value, found.quality, *(part.tolist() for part in found.hierarchy)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph, Graph
 
 LEAST_RESOLUTION = 1e-6
-MAX_LEVEL, TOLERANCE = 100, 1e-4
+MAX_LEVEL, TOLERANCE = 100, 1e-5
 
 
 @guarded
@@ -80,7 +80,7 @@ def multilevel_label_propagation(
         than one vertex in a thousand of the graph moved, unless lone vertices are still better.
         With 1 nothing is refined, but communities are cut into connected ones.
     tol : float
-        No more iterations after one by which modularity gained at most so much (default 1e-4), or
+        No more iterations after one by which modularity gained at most so much (default 1e-5), or
         the constant Potts model at most this share of the weight of all edges, unless lone vertices
         are better.
     seed : int
@@ -235,11 +235,12 @@ def _found(
     """Run where a graph is; return None if it has too little memory, and what was made is gone."""
     # Numba waits for a first run
     from glp_rapids.communities import levels
-    from glp_rapids.communities.objective import OBJECTIVES
+    from glp_rapids.communities.objective import OBJECTIVES, loops_of
 
     try:
+        ids, _ = graph.id_words(), loops_of(graph)  # which a graph keeps, longer than the call
         with reused_memory(graph.device):
-            words = graph.id_words().of_first(graph.number_of_vertices).view(np.uint64)
+            words = ids.of_first(graph.number_of_vertices).view(np.uint64)
             wanted = OBJECTIVES[objective](graph, words, resolution)
             return levels.run(wanted, graph.device, levels.Options(**options), tell)
     except MemoryError:
@@ -258,7 +259,7 @@ def _frame(graph: BaseGraph, found: Found, report: dict, levels: bool) -> Frame:
     from glp_rapids.frames.kinds import set_attributes
 
     if not levels:
-        labels = found.labels.astype(graph.index_dtype)
+        labels = found.labels.astype(graph.index_dtype, copy=False)
         return set_attributes(graph.frame({"partition": labels}), report)
     xp = array_module(found.labels)
     hierarchy = found.hierarchy

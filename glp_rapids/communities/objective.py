@@ -15,11 +15,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glp_rapids.common.fixed_point import as_fixed_point
+from glp_rapids.common.keeper import Keeper
 from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.communities import schedule
 from glp_rapids.device import array_module, to_host
@@ -207,7 +209,13 @@ def loops_of(rows: CSR) -> Array:
 
 
 def _census(rows: CSR) -> tuple[Array, int | None]:
-    """List the entries that are self-loops, and count rows without entries on a GPU."""
+    """List the entries that are self-loops, and count rows without entries on a GPU; kept."""
+    if isinstance(rows, Keeper):
+        return rows.keep("self-loops", partial(_found_in, rows))
+    return _found_in(rows)
+
+
+def _found_in(rows: CSR) -> tuple[Array, int | None]:
     xp = array_module(rows.indices)
     if xp is np:
         places = np.empty(rows.number_of_vertices, np.int64)
@@ -215,7 +223,7 @@ def _census(rows: CSR) -> tuple[Array, int | None]:
     places, counts = xp.empty(rows.number_of_vertices, np.int64), xp.zeros(2, np.int64)
     _loop_finder()(rows.indptr[:-1], rows.indptr[1:], rows.indices, places, counts)
     loops, isolated = to_host(counts).tolist()
-    return places[places >= 0] if loops else places[:0], isolated
+    return places[places >= 0] if loops else xp.empty(0, np.int64), isolated
 
 
 @kept(error_model="numpy")

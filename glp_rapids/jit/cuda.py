@@ -358,20 +358,21 @@ def bound(value: Any) -> Any:
             return value
         parts = map(bound, value)
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    if not isinstance(value, _array_type()):
+    if not isinstance(value, array_type()):
         return value
     return DeviceArray(value)
 
 
 @functools.cache
-def _array_type() -> type:
+def array_type() -> type:
+    """Return the class of CuPy's arrays."""
     import cupy
 
     return cupy.ndarray
 
 
 def _any_array(values: tuple) -> bool:
-    kind = _array_type()
+    kind = array_type()
     for value in values:
         if isinstance(value, kind) or (isinstance(value, tuple) and _any_array(value)):
             return True

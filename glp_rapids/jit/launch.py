@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import SIMULATED, DeviceArray, bound, compiling, cuda
+from glp_rapids.jit.cuda import SIMULATED, DeviceArray, array_type, bound, compiling, cuda
 from glp_rapids.jit.diagnosis import explain
 
 
@@ -36,8 +36,8 @@ def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
     if SIMULATED:
         kernel[int(blocks), threads](*arguments)
         return
-    arguments = bound(arguments)
-    _start(_loaded(kernel, arguments), int(blocks), threads, arguments)
+    kinds, words = _described(arguments)
+    _start(_loaded(kernel, kinds, arguments), int(blocks), threads, words)
 
 
 def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
@@ -45,10 +45,10 @@ def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> 
     if SIMULATED:
         kernel[1, threads](*arguments)
         return
-    arguments = bound(arguments)
-    loaded = _loaded(kernel, arguments)
+    kinds, words = _described(arguments)
+    loaded = _loaded(kernel, kinds, arguments)
     most = _most_together(loaded, threads)
-    _start(loaded, max(1, min(int(wanted), most)), threads, arguments)
+    _start(loaded, max(1, min(int(wanted), most)), threads, words)
 
 
 def _most_together(loaded: Loaded, threads: int) -> int:
@@ -69,29 +69,22 @@ def prepared_together(
     """
     if SIMULATED:
         return lambda last: kernel[1, threads](*arguments, last)
-    arguments = bound((*arguments, last))
-    loaded = _loaded(kernel, arguments)
+    arguments = bound(arguments)
+    kinds, _ = _described((*arguments, last))
+    loaded = _loaded(kernel, kinds, (*arguments, last))
     blocks = max(1, min(int(wanted), _most_together(loaded, threads)))
-    config = _config(blocks, threads, loaded.compiled.cooperative)
-    words: list[Any] = []
-    _flatten(arguments[:-1], words)
+    _, words = _described(arguments)
 
     def again(last: Any) -> None:
-        from numba.cuda import dispatcher
-
-        further: list[Any] = []
-        _flatten((last,), further)
-        dispatcher.launch(_current_stream(), config, loaded.function, *words, *further)
+        _start(loaded, blocks, threads, words + _described((last,))[1])
 
     return again
 
 
-def _start(loaded: Loaded, blocks: int, threads: int, arguments: tuple) -> None:
+def _start(loaded: Loaded, blocks: int, threads: int, words: list[Any]) -> None:
     from numba.cuda import dispatcher
 
     config = _config(blocks, threads, loaded.compiled.cooperative)
-    words: list[Any] = []
-    _flatten(arguments, words)
     dispatcher.launch(_current_stream(), config, loaded.function, *words)
 
 
@@ -103,38 +96,58 @@ def _config(blocks: int, threads: int, together: bool) -> Any:
     return dispatcher.LaunchConfig(grid=blocks, block=threads, shmem_size=0, **{name: together})
 
 
-def _flatten(arguments: tuple, words: list[Any]) -> None:
-    """List the parameters of a kernel, as Numba's compiled form takes them one by one."""
+def _described(arguments: tuple) -> tuple[tuple, list[Any]]:
+    """Return a key of the types of arguments, and a kernel's parameters, as compiled code has them.
+
+    At once, for a launch goes through eighty arguments, while a GPU may have nothing to do.
+    """
+    kinds: list[Any] = []
+    words: list[Any] = []
+    _describe(arguments, kinds, words)
+    return tuple(kinds), words
+
+
+def _describe(arguments: tuple, kinds: list[Any], words: list[Any]) -> None:
     for argument in arguments:
         if isinstance(argument, DeviceArray):
+            kinds.append(argument.kind)
             words.extend(argument.words)
-        elif isinstance(argument, tuple):
-            _flatten(argument, words)
-        elif isinstance(argument, np.generic) and argument.dtype.kind != "c":
-            words.append(_NUMBERS[argument.dtype.char](argument.item()))
+            continue
+        kind = type(argument)
+        if isinstance(argument, tuple):
+            kinds.append((kind, len(argument)))
+            _describe(argument, kinds, words)
+        elif kind in _NUMBERS:
+            kinds.append(kind)
+            words.append(_NUMBERS[kind](argument.item()))
         elif isinstance(argument, complex):
+            kinds.append(kind)
             words.extend([argument.real, argument.imag])
+        elif isinstance(argument, array_type()):
+            _describe((DeviceArray(argument),), kinds, words)
         else:
+            kinds.append(kind)
             words.append(argument)
 
 
 # Numbers are handed over with the size they have; a plain int or float has 8 bytes, as for Numba.
 _NUMBERS = {
-    "?": bool, "b": ctypes.c_int8, "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16,
-    "i": ctypes.c_int32, "I": ctypes.c_uint32, "l": ctypes.c_int64, "L": ctypes.c_uint64,
-    "q": ctypes.c_int64, "Q": ctypes.c_uint64, "f": ctypes.c_float, "d": ctypes.c_double,
+    np.bool_: bool, np.int8: ctypes.c_int8, np.uint8: ctypes.c_uint8, np.int16: ctypes.c_int16,
+    np.uint16: ctypes.c_uint16, np.int32: ctypes.c_int32, np.uint32: ctypes.c_uint32,
+    np.int64: ctypes.c_int64, np.uint64: ctypes.c_uint64, np.longlong: ctypes.c_int64,
+    np.ulonglong: ctypes.c_uint64, np.float32: ctypes.c_float, np.float64: ctypes.c_double,
 }  # fmt: skip
 
 
-def _loaded(kernel: Any, arguments: tuple) -> Loaded:
+def _loaded(kernel: Any, kinds: tuple, arguments: tuple) -> Loaded:
     """Compile and load a kernel for these arguments on the current GPU, unless that was done."""
     import cupy
 
-    key = cupy.cuda.runtime.getDevice(), _kinds(arguments)
+    key = cupy.cuda.runtime.getDevice(), kinds
     if key not in kernel.loaded:
         with compiling():  # two threads that load one kernel would each unload it at the end
             if key not in kernel.loaded:
-                compiled = _compiled(kernel, arguments)
+                compiled = _compiled(kernel, bound(arguments))
                 compiled.bind()
                 kernel.loaded[key] = Loaded(compiled, compiled._codelibrary.get_cufunc().kernel)
     return kernel.loaded[key]
@@ -159,13 +172,6 @@ def _compiled(kernel: Any, arguments: tuple) -> Any:
 
 def _lacks_function(error: KeyError) -> bool:
     return isinstance(error.args[0], np.ufunc)
-
-
-def _kinds(value: Any) -> Any:
-    """Return a key of the arguments' types that is cheap to make."""
-    if isinstance(value, tuple):
-        return type(value), *map(_kinds, value)
-    return getattr(value, "kind", None) or type(value)
 
 
 def _current_stream() -> Any:

@@ -128,11 +128,12 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_move(weights: Weights, index_type: Any) -> Callable:
+def build_move(weights: Weights, index_type: Any, many: bool) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
-    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
+    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn. ``many``: of
+    so many vertices that what is read takes longer than to wait for it.
     """
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
@@ -158,8 +159,15 @@ def build_move(weights: Weights, index_type: Any) -> Callable:
             u1 = U64(state.indices[U64(second if second < past else entry)])
             u2 = U64(state.indices[U64(third if third < past else entry)])
             u3 = U64(state.indices[U64(fourth if fourth < past else entry)])
-            label0, label1 = state.following[u0], state.following[u1]
-            label2, label3 = state.following[u2], state.following[u3]
+            at0, at1, at2, at3 = u0, u1, u2, u3
+            if many:
+                # who is awake already is not asked: the mover goes where it goes
+                at0 = u0 if state.active[u0] == 0 else U64(v)
+                at1 = u1 if state.active[u1] == 0 else U64(v)
+                at2 = u2 if state.active[u2] == 0 else U64(v)
+                at3 = u3 if state.active[u3] == 0 else U64(v)
+            label0, label1 = state.following[at0], state.following[at1]
+            label2, label3 = state.following[at2], state.following[at3]
             if label0 != goal:
                 state.active[u0] = 1
             if label1 != goal:
@@ -208,7 +216,7 @@ def build(weights: Weights, index_type: Any) -> Any:
     threads = gpu_classes.THREADS
     lay_out = gpu_best.build_shared(weights, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move, barrier = build_move(weights, index_type), gpu_classes.barrier
+    move, barrier = build_move(weights, index_type, True), gpu_classes.barrier
 
     def move_vertices(given, state, lists, work, swept):
         cuda.cg.this_grid()

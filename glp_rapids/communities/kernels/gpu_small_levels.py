@@ -73,7 +73,7 @@ def build(wide: bool, index_type: Any) -> Any:
     weighted = Weights(True, wide)
     lay_out = gpu_best.build_shared(weighted, index_type)
     lay_out_begins = gpu_classes.build_begins()
-    move = gpu_moving.build_move(weighted, index_type)
+    move = gpu_moving.build_move(weighted, index_type, False)
     refine = gpu_refining.build_refine(weighted, index_type)
     number_all = gpu_numbering.build_number(threads)
     lay_out_cache, add_all = gpu_merging.build_add_all(threads, weighted, False)
