@@ -10,6 +10,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
 
 from glp_rapids.jit import ship
+from glp_rapids.jit.cuda import bound
 from glp_rapids.jit.shipped_kernels import name_of
 
 
@@ -22,11 +23,11 @@ def test_what_multilevel_methods_launch_is_in_the_table(monkeypatch, largest, we
 
     launched, of_launch = {}, launch._loaded
 
-    def loaded(kernel, arguments):
+    def loaded(kernel, kinds, arguments):
         if kernel.py_func.__module__.startswith("glp_rapids.communities"):
-            signature = tuple(map(kernel.typeof_pyval, arguments))
+            signature = tuple(map(kernel.typeof_pyval, bound(arguments)))
             launched[kernel.py_func.__name__, signature] = kernel
-        return of_launch(kernel, arguments)
+        return of_launch(kernel, kinds, arguments)
 
     monkeypatch.setattr(small_levels, "LARGEST", largest)
     monkeypatch.setattr(launch, "_loaded", loaded)
