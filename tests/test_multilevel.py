@@ -264,7 +264,7 @@ def test_only_a_gpu_may_lack_memory(monkeypatch):
     expected = multilevel_label_propagation(graph)["partition"].tolist()
     options = {"refine": True, "max_level": 9, "iterations": None, "tol": 1e-5, "seed": 0}
     monkeypatch.setattr(levels, "run", lacks)
-    monkeypatch.setattr(multilevel, "reused_memory", lambda device: nullcontext())
+    monkeypatch.setattr(multilevel, "reused_memory", lambda *_: nullcontext())
     monkeypatch.setattr(multilevel, "to_device", lambda array, device: array)
     found, report = multilevel._run(SaidElsewhere(graph), "modularity", 1.0, False, **options)
     assert (ran, report["device"]) == (["gpu", "cpu"], "cpu")

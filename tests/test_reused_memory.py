@@ -135,3 +135,17 @@ def test_work_within_work_has_the_same_pool(asked):
     with reused.reused_memory("gpu"):
         assert asked.set_now[-1] not in (outer, asked.set_now[0])
     assert not reused._pools
+
+
+@pytest.mark.parametrize(
+    ("free", "lacking", "asked_for"),
+    [(4000, False, [1000, 100]), (4000, True, [1000, 1000, 100]), (3999, False, [100])],
+    ids=["there is room", "there is none after all", "it would be most of what is free"],
+)
+def test_a_pool_asks_for_what_work_takes_at_once(asked, monkeypatch, free, lacking, asked_for):
+    monkeypatch.setattr(reused, "memory_free", lambda device: free)
+    if lacking:
+        asked.lacking += [1000, 1000]
+    with reused.reused_memory("gpu", 1000):
+        asked.set_now[-1](100)
+    assert asked.sizes == asked_for

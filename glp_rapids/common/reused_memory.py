@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from glp_rapids.device import DeviceName, is_of_pool
+from glp_rapids.device import DeviceName, is_of_pool, memory_free
 
 
 @dataclass(eq=False)
@@ -35,10 +35,11 @@ _changing = threading.RLock()
 
 
 @contextlib.contextmanager
-def reused_memory(device: DeviceName) -> Iterator[None]:
+def reused_memory(device: DeviceName, first: int = 0) -> Iterator[None]:
     """Let what arrays of this thread give back serve its next ones, until the work ends.
 
-    Work within such work has the same pool.
+    ``first``: bytes that are asked for at once, if they are a quarter of what is free or less, for
+    work whose arrays are gone when it ends. Work within such work has the same pool.
     Arrays that outlive the work hold blocks that may be larger, until `give_back` finds them gone.
     """
     if device == "cpu":
@@ -63,6 +64,9 @@ def reused_memory(device: DeviceName) -> Iterator[None]:
     with _changing:
         _pools.append(own)
     try:
+        if 0 < 4 * first <= memory_free(device):
+            with contextlib.suppress(MemoryError):
+                own.pool.malloc(first)  # held by nobody, so that it is there for smaller arrays
         with cupy.cuda.using_allocator(own.pool.malloc):
             yield
     finally:

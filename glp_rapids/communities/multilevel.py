@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LEAST_RESOLUTION = 1e-6
 MAX_LEVEL, TOLERANCE = 100, 1e-5
+# Bytes of a GPU that a run takes, about; more for an entry of a graph of up to so many.
+AT_LEAST, A_VERTEX, AN_ENTRY, FEW_ENTRIES = 1 << 23, 160, 20, 1 << 22
 
 
 @guarded
@@ -239,7 +241,7 @@ def _found(
 
     try:
         ids, _ = graph.id_words(), loops_of(graph)  # which a graph keeps, longer than the call
-        with reused_memory(graph.device):
+        with reused_memory(graph.device, _expected(graph)):
             words = ids.of_first(graph.number_of_vertices).view(np.uint64)
             wanted = OBJECTIVES[objective](graph, words, resolution)
             return levels.run(wanted, graph.device, levels.Options(**options), tell)
@@ -247,6 +249,13 @@ def _found(
         if may_lack_memory:
             return None
         raise
+
+
+def _expected(graph: Graph) -> int:
+    """Return about how many bytes of a GPU a run takes."""
+    entries = graph.number_of_edges
+    an_entry = AN_ENTRY if entries > FEW_ENTRIES else 2 * AN_ENTRY
+    return AT_LEAST + A_VERTEX * graph.number_of_vertices + an_entry * entries
 
 
 def _show(bar: Any, facts: dict) -> None:
