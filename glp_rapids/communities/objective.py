@@ -119,11 +119,24 @@ class Objective:
 
 def squares_of(volumes: np.ndarray) -> int:
     """Add up the squares of volumes, exactly."""
-    high, low = volumes >> 31, volumes & (1 << 31) - 1
-    # volumes add up to 2^61, so that only squares of the low halves may add up to more
-    squares = low * low
-    tall = (int((high * high).sum()) << 62) + (int((high * low).sum()) << 32)
-    return tall + (int((squares >> 32).sum()) << 32) + int((squares & (1 << 32) - 1).sum())
+    highest, mixed, lowest, rest = _add_squares(volumes)
+    return (highest << 62) + ((mixed + lowest) << 32) + rest
+
+
+@kept(error_model="numpy")
+def _add_squares(volumes):
+    """Add up squares of halves of 31 bits, twice their products, and in halves the low squares.
+
+    Volumes add up to 2^61, so that only squares of the low halves may add up to more.
+    """
+    highest = mixed = lowest = rest = np.int64(0)
+    for v in range(volumes.size):
+        high, low = volumes[v] >> 31, volumes[v] & 0x7FFFFFFF
+        highest += high * high
+        mixed += high * low
+        lowest += (low * low) >> 32
+        rest += (low * low) & 0xFFFFFFFF
+    return highest, mixed, lowest, rest
 
 
 def modularity(rows: CSR, words: Array, resolution: float) -> Objective:

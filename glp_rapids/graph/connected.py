@@ -8,6 +8,8 @@ from glp_rapids.graph.rows import CSR, ENTRIES_AT_ONCE, FEWEST_AT_ONCE, Rows
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts_of_rows
 
+U64 = np.uint64
+
 
 def connected_parts(stored: Rows, labels: np.ndarray) -> np.ndarray:
     """Name every vertex by the smallest vertex it is connected to inside its community.
@@ -67,11 +69,18 @@ def join(parent, v, u):
 @kept
 def _join(first, last, place, indptr, indices, weights, labels, parent):
     for row in range(first, last):
-        v = place + row
-        for j in range(indptr[row], indptr[row + 1]):
-            u = indices[j]
-            if labels[u] == labels[v] and (weights.size == 0 or weights[j] > 0):
-                join(parent, v, u)
+        v = U64(place + row)
+        label, own = labels[v], root(parent, place + row)
+        parent[v] = own
+        for j in range(indptr[U64(row)], indptr[U64(row + 1)]):
+            u = U64(indices[U64(j)])
+            # most neighbours have the root for a parent already, and no other way to go
+            if labels[u] != label or parent[u] == own:
+                continue
+            if weights.size > 0 and weights[U64(j)] <= 0:
+                continue
+            other = root(parent, np.int64(u))
+            parent[U64(max(own, other))] = own = min(own, other)
 
 
 @kept

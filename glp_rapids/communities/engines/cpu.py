@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.fixed_point import sums_by_group
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.communities.kernels import merging, moving, refining
 from glp_rapids.communities.kernels.classes import draws_of_classes
@@ -92,7 +91,7 @@ class CpuEngine:
         labels = labels.astype(self._index_type, copy=False)
         self._call(moving.add_crossing, self._threads, self._level, labels, totals)
         if volumes is None:
-            volumes = sums_by_group(labels, self.network.volume, self.network.size)
+            volumes = self._partition(labels).volumes
         return Terms(int(totals.sum()), squares_of(volumes), self._numbered(labels))
 
     def connected_parts(self, labels: np.ndarray) -> tuple[np.ndarray, Terms]:
