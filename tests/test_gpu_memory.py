@@ -107,6 +107,10 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
             kept = cupy.arange(1 << 20)
         cupy.empty(1 << 20, cupy.uint8)
         assert len(asked) == 3
+        with reused_memory("gpu", 1 << 20):
+            for _ in range(5):
+                cupy.empty(1 << 10, cupy.uint8)
+        assert asked[3:] == [1 << 20]
     assert int(kept[-1]) == (1 << 20) - 1  # what outlives the work is still there
 
 

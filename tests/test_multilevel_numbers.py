@@ -1,5 +1,6 @@
 """Multilevel label propagation: gains and values to the last bit; the classes of the twin."""
 
+import pickle
 from itertools import pairwise
 
 import graphs
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from glp_rapids import as_graph, multilevel_label_propagation
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
-from glp_rapids.communities.objective import Objective, cpm, squares_of
+from glp_rapids.communities.objective import Objective, cpm, loops_of, squares_of
 from glp_rapids.communities.schedule import iterations_for
 from glp_rapids.graph import connected
 from glp_rapids.jit.cpu import compiled
@@ -89,8 +90,16 @@ def test_no_community_is_worth_a_resolution_that_floats_just_hold():
     assert found.attrs["glp"]["cpm"] == 0
 
 
+def test_a_graph_keeps_where_its_self_loops_are():
+    graph = as_graph(([0, 1, 2, 2], [1, 2, 0, 2]), device="cpu")
+    loops = loops_of(graph)
+    assert graph.indices[loops].tolist() == [2]
+    assert loops_of(graph) is loops
+    assert not pickle.loads(pickle.dumps(graph)).has("self-loops")
+
+
 def test_the_bound_for_lone_vertices_counts_nothing_but_loops():
-    rows = as_graph(([0, 1, 2, 2], [1, 2, 0, 2])).rows("out")
+    rows = as_graph(([0, 1, 2, 2], [1, 2, 0, 2]), device="cpu").rows("out")
     objective = cpm(rows, np.arange(3, dtype=np.uint64), 0.5)
     assert objective.quality(objective.in_loops, 0) == 1.0
     assert objective.quality(objective.total, squares_of(3 * objective.network.volume[:1])) == 2.5

@@ -140,7 +140,7 @@ def test_work_within_work_has_the_same_pool(asked):
 @pytest.mark.parametrize(
     ("free", "lacking", "asked_for"),
     [(4000, False, [1000, 100]), (4000, True, [1000, 1000, 100]), (3999, False, [100])],
-    ids=["there is room", "there is none after all", "it would be most of what is free"],
+    ids=["there is room", "there is none after all", "it would be more than a quarter"],
 )
 def test_a_pool_asks_for_what_work_takes_at_once(asked, monkeypatch, free, lacking, asked_for):
     monkeypatch.setattr(reused, "memory_free", lambda device: free)

@@ -342,10 +342,10 @@ def test_labels_are_the_same_with_what_was_shipped(folder, monkeypatch, tmp_path
     launched, compiled = {}, []
     of_launch, of_numba = launch._loaded, dispatcher._Kernel.__init__
 
-    def loaded(kernel, arguments):
-        signature = tuple(map(kernel.typeof_pyval, arguments))
+    def loaded(kernel, kinds, arguments):
+        signature = tuple(map(kernel.typeof_pyval, cuda_target.bound(arguments)))
         launched[name_of(kernel.recipe, signature)] = kernel, signature
-        return of_launch(kernel, arguments)
+        return of_launch(kernel, kinds, arguments)
 
     def counted(self, *arguments, **options):
         compiled.append(self)

@@ -38,9 +38,9 @@ _changing = threading.RLock()
 def reused_memory(device: DeviceName, first: int = 0) -> Iterator[None]:
     """Let what arrays of this thread give back serve its next ones, until the work ends.
 
-    ``first``: bytes that are asked for at once, if they are a quarter of what is free or less, for
-    work whose arrays are gone when it ends. Work within such work has the same pool.
-    Arrays that outlive the work hold blocks that may be larger, until `give_back` finds them gone.
+    ``first``: bytes that are asked for at once, if they are a quarter of what is free or less.
+    Work within such work has the same pool. Arrays that outlive the work hold blocks that may be
+    larger, such as all that was asked for at first, until `give_back` finds them gone.
     """
     if device == "cpu":
         yield

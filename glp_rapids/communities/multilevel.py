@@ -18,7 +18,7 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.common.reused_memory import reused_memory
+from glp_rapids.common.reused_memory import give_back, reused_memory
 from glp_rapids.device import memory_in_use, to_device
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 LEAST_RESOLUTION = 1e-6
 MAX_LEVEL, TOLERANCE = 100, 1e-5
-# Bytes of a GPU that a run takes, about; more for an entry of a graph of up to so many.
-AT_LEAST, A_VERTEX, AN_ENTRY, FEW_ENTRIES = 1 << 23, 160, 20, 1 << 22
+# Bytes of a GPU that a run takes, about; for an entry of a graph of up to so many.
+AT_LEAST, A_VERTEX, AN_ENTRY = 1 << 23, 160, ((1 << 20, 80), (1 << 22, 40), (np.inf, 20))
 
 
 @guarded
@@ -214,6 +214,7 @@ def _run(
     with reporting(progress, _show, desc="levels", unit="level") as tell:
         found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
         if found is None:
+            give_back()  # what was made is gone by now, and its memory in no other's way
             device = "cpu"
             found = _found(graph.to(device), objective, resolution, options, tell)
             found.labels = to_device(found.labels, graph.device)
@@ -254,7 +255,7 @@ def _found(
 def _expected(graph: Graph) -> int:
     """Return about how many bytes of a GPU a run takes."""
     entries = graph.number_of_edges
-    an_entry = AN_ENTRY if entries > FEW_ENTRIES else 2 * AN_ENTRY
+    an_entry = next(size for most, size in AN_ENTRY if entries <= most)
     return AT_LEAST + A_VERTEX * graph.number_of_vertices + an_entry * entries
 
 

@@ -125,7 +125,7 @@ def squares_of(volumes: np.ndarray) -> int:
 
 @kept(error_model="numpy")
 def _add_squares(volumes):
-    """Add up squares of halves of 31 bits, twice their products, and in halves the low squares.
+    """Add up squares of the high 31 bits, the products, and in halves the squares of the low.
 
     Volumes add up to 2^61, so that only squares of the low halves may add up to more.
     """

@@ -3,7 +3,7 @@
 Numba launches on the legacy default stream unless told otherwise, while arrays are prepared and
 read on CuPy's current one; under a non-blocking stream nothing would order the two. Numba would
 also look at the type of every array again at every launch, which takes longer than a small graph;
-here a kernel is looked up by the types that `bound` noted when it wrapped the arrays.
+here a kernel is looked up by the types that a `DeviceArray` notes.
 """
 
 from __future__ import annotations

@@ -128,12 +128,13 @@ def rule(weighted: bool) -> gpu_best.Rule:
 
 
 @functools.cache
-def build_move(weights: Weights, index_type: Any, many: bool) -> Callable:
+def build_move(weights: Weights, index_type: Any, skips_active: bool) -> Callable:
     """Make the function that moves the vertices of a level until few move; all threads call.
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
-    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn. ``many``: of
-    so many vertices that what is read takes longer than to wait for it.
+    ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
+    ``skips_active``: of neighbours that are active already nothing else is read, which pays where
+    reads take the time, not what one read after another takes.
     """
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
@@ -160,8 +161,8 @@ def build_move(weights: Weights, index_type: Any, many: bool) -> Callable:
             u2 = U64(state.indices[U64(third if third < past else entry)])
             u3 = U64(state.indices[U64(fourth if fourth < past else entry)])
             at0, at1, at2, at3 = u0, u1, u2, u3
-            if many:
-                # who is awake already is not asked: the mover goes where it goes
+            if skips_active:
+                # a mover's own place says its goal, so that nothing is marked
                 at0 = u0 if state.active[u0] == 0 else U64(v)
                 at1 = u1 if state.active[u1] == 0 else U64(v)
                 at2 = u2 if state.active[u2] == 0 else U64(v)
