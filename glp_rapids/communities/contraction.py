@@ -98,7 +98,7 @@ def _pairs(
 
 
 def _pairs_on_gpu(
-    rows: CSR, labels: Array, number: int, directed: bool
+    rows: Graph, labels: Array, number: int, directed: bool
 ) -> tuple[Array, Array, Array | None]:
     """Return the same, integers added up before they are sorted."""
     from glp_rapids.communities.engines.merging import quotient

@@ -214,7 +214,7 @@ def _run(
     with reporting(progress, _show, desc="levels", unit="level") as tell:
         found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
         if found is None:
-            give_back()  # what was made is gone by now, and its memory in no other's way
+            give_back()  # so that the result finds room
             device = "cpu"
             found = _found(graph.to(device), objective, resolution, options, tell)
             found.labels = to_device(found.labels, graph.device)
@@ -241,7 +241,8 @@ def _found(
     from glp_rapids.communities.objective import OBJECTIVES, loops_of
 
     try:
-        ids, _ = graph.id_words(), loops_of(graph)  # which a graph keeps, longer than the call
+        ids = graph.id_words()
+        loops_of(graph)  # kept with the graph, as the words are, so not in memory of the call
         with reused_memory(graph.device, _expected(graph)):
             words = ids.of_first(graph.number_of_vertices).view(np.uint64)
             wanted = OBJECTIVES[objective](graph, words, resolution)

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.fixed_point import as_fixed_point
-from glp_rapids.common.keeper import Keeper
 from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.communities import schedule
 from glp_rapids.device import array_module, to_host
+from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit import search
 from glp_rapids.jit.cache import kept
@@ -139,7 +139,7 @@ def _add_squares(volumes):
     return highest, mixed, lowest, rest
 
 
-def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
+def modularity(rows: Graph, words: Array, resolution: float) -> Objective:
     """Return the objective of modularity (Newman, Phys. Rev. E 70 (2004), eq. 5)."""
     share, (loops, isolated) = Fraction(resolution), _census(rows)
     # the constant, the total over the resolution, has as many bits to itself
@@ -157,7 +157,7 @@ def modularity(rows: CSR, words: Array, resolution: float) -> Objective:
     )  # fmt: skip
 
 
-def cpm(rows: CSR, words: Array, resolution: float) -> Objective:
+def cpm(rows: Graph, words: Array, resolution: float) -> Objective:
     """Return the objective of the constant Potts model (Traag et al., Phys. Rev. E 84 (2011))."""
     share, (loops, isolated) = Fraction(resolution), _census(rows)
     exponent = BITS - _bits(_total(rows, loops))
@@ -216,19 +216,17 @@ def _total(rows: CSR, loops: Array) -> Fraction:
     return Fraction(whole)
 
 
-def loops_of(rows: CSR) -> Array:
+def loops_of(rows: Graph) -> Array:
     """List the entries that are self-loops; entries of a row ascend."""
     return _census(rows)[0]
 
 
-def _census(rows: CSR) -> tuple[Array, int | None]:
+def _census(rows: Graph) -> tuple[Array, int | None]:
     """List the entries that are self-loops, and count rows without entries on a GPU; kept."""
-    if isinstance(rows, Keeper):
-        return rows.keep("self-loops", partial(_found_in, rows))
-    return _found_in(rows)
+    return rows.keep("self-loops", partial(_take_census, rows))
 
 
-def _found_in(rows: CSR) -> tuple[Array, int | None]:
+def _take_census(rows: Graph) -> tuple[Array, int | None]:
     xp = array_module(rows.indices)
     if xp is np:
         places = np.empty(rows.number_of_vertices, np.int64)

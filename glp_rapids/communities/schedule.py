@@ -25,7 +25,7 @@ have up to six: those after the second go through 2^20 vertices and entries at t
 one does on com-dblp. None follows one whose way down left all but one vertex in a thousand of the
 graph where they were: on 19 graphs that cost .0001 at the most, with one in two hundred
 web-NotreDame lost .002; a web of 1.4 M vertices is done after the first. Iterations go on for
-gains of 1e-5: with 1e-4 wiki-Vote ended at .42526, not .42545, and 15 others where they do now.
+gains of 1e-5: with 1e-4 wiki-Vote ended .0002 lower, and 15 other graphs where they do now.
 
 Where refining leaves more than three quarters of the entries, as on Kronecker graphs, there is
 little to be found between parts and communities: such a level, if it is large, is moved, and its

@@ -58,12 +58,11 @@ def root(parent, v):
 
 @kept
 def join(parent, v, u):
-    """Join two vertices: the smallest one of a piece is its root."""
+    """Join two vertices: the smallest one of a piece is its root, which is returned."""
     one, other = root(parent, v), root(parent, u)
-    if one < other:
-        parent[other] = one
-    else:
-        parent[one] = other
+    smaller = min(one, other)
+    parent[max(one, other)] = smaller
+    return smaller
 
 
 @kept
@@ -79,8 +78,7 @@ def _join(first, last, place, indptr, indices, weights, labels, parent):
                 continue
             if weights.size > 0 and weights[U64(j)] <= 0:
                 continue
-            other = root(parent, np.int64(u))
-            parent[U64(max(own, other))] = own = min(own, other)
+            own = join(parent, own, np.int64(u))
 
 
 @kept

@@ -17,7 +17,7 @@ from glp_rapids.communities.kernels import (
 )
 from glp_rapids.communities.objective import loops_of
 from glp_rapids.device import array_module, to_host
-from glp_rapids.graph.rows import CSR
+from glp_rapids.graph.graph import Graph
 from glp_rapids.jit import arena
 from glp_rapids.jit.launch import launch, launch_together
 
@@ -79,7 +79,9 @@ class Merge:
         return indptr[: parts + 1], indices[:total], weights[:total]
 
 
-def quotient(rows: CSR, labels: Array, number: int, directed: bool) -> tuple[Array, Array, Array]:
+def quotient(
+    rows: Graph, labels: Array, number: int, directed: bool
+) -> tuple[Array, Array, Array]:
     """Add up weights, integers or none, between labels: sources, destinations and sums.
 
     Each pair comes once, in any order. Edges inside a label count once, however often they are

@@ -133,8 +133,8 @@ def build_move(weights: Weights, index_type: Any, skips_active: bool) -> Callabl
 
     ``sizes`` and ``volumes`` begin as zeros, ``active`` as ones, ``following`` as the labels;
     ``swept`` is a word for the number of sweeps. It returns the next barrier's turn.
-    ``skips_active``: of neighbours that are active already nothing else is read, which pays where
-    reads take the time, not what one read after another takes.
+    ``skips_active``: where its neighbours go is read only of those that are not active. That is
+    less to read, but one read after another, for which a small level would wait.
     """
     decide = gpu_rows.build(weights, index_type, rule(weights.listed))
     list_classes, barrier = gpu_classes.list_classes, gpu_classes.barrier
