@@ -11,17 +11,21 @@ from glp_rapids.propagation.baselines import engine as baselines
 from glp_rapids.propagation.engines import (
     gpu,
     gpu_compressed,
+    gpu_frontier,
     gpu_streamed,
     gpu_streamed_packed,
     hybrid,
+    launched,
     packed_strips,
     rank_streamed,
     strips,
 )
-from glp_rapids.propagation.kernels.gpu import shared_memory
 
 LAYOUTS = strips, packed_strips
-ENGINES = (gpu, gpu_compressed, gpu_streamed, gpu_streamed_packed, hybrid, rank_streamed, baselines)
+ENGINES = (
+    gpu, gpu_compressed, gpu_frontier, gpu_streamed, gpu_streamed_packed, hybrid, launched,
+    rank_streamed, baselines,
+)  # fmt: skip
 
 
 class Compiling:
@@ -34,10 +38,11 @@ class Compiling:
         self._compile(kernel, arguments)
 
     def launch_together(self, kernel, wanted, threads, *arguments):
-        """Compile the persistent kernel, and say that it did the sweeps, which changed nothing."""
-        bounds = threads, shared_memory.BLOCKS_A_MULTIPROCESSOR
-        self._compile(kernel, arguments, launch_bounds=bounds)
-        run, schedule = arguments[4], arguments[9]
+        """Compile a kernel of many sweeps, and say that it did them, which changed nothing."""
+        self._compile(kernel, arguments, **kernel.recipe.options)
+        run, schedule = (
+            next(one for one in arguments if hasattr(one, name)) for name in ("control", "sweeps")
+        )
         run.control[0] += schedule.sweeps
 
     def prepared_together(self, kernel, wanted, threads, arguments, last):
@@ -67,11 +72,12 @@ def compiling(monkeypatch, capability):
     )
     for engine in (*ENGINES, *LAYOUTS):
         monkeypatch.setattr(engine, "bound", lambda array: array)
-    for engine in (gpu, gpu_streamed, hybrid, baselines):
+    for engine in (gpu, gpu_frontier, gpu_streamed, hybrid, baselines):
         monkeypatch.setattr(engine, "multiprocessors", lambda: 1)
-        monkeypatch.setattr(engine, "launch", instead.launch)
+        monkeypatch.setattr(engine, "launch", instead.launch, raising=False)
         monkeypatch.setattr(engine, "_built", {}, raising=False)
-    monkeypatch.setattr(gpu, "launch_together", instead.launch_together)
+    for engine in (gpu, gpu_frontier):
+        monkeypatch.setattr(engine, "launch_together", instead.launch_together)
     for engine in (gpu_streamed, rank_streamed):
         monkeypatch.setattr(engine, "prepared_together", instead.prepared_together)
     monkeypatch.setattr(baselines, "_kernels", {})

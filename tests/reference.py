@@ -183,10 +183,12 @@ def label_propagation(
     score=None,
     words=None,
     initial=None,
+    before=None,
 ):
     """Classic label propagation: (labels, changed labels of each sweep).
 
     ``initial``: the first label of each vertex; None: itself.
+    ``before``: how many labels changed before the first sweep; None: nobody knows.
     ``words``: what is hashed in the place of each vertex; None: its index.
     ``score(votes, volume)``, if given, replaces the votes of a label by a score of them and of the
     number of other vertices that hold the label.
@@ -199,7 +201,8 @@ def label_propagation(
     explored = None if explore else 0
     for sweep in range(1, max_iter + 1):
         exploring = explored is None
-        turns = turns_of(words, classes, update, changed, exploring)
+        known = changed or ([] if before is None else [before])
+        turns = turns_of(words, classes, update, known, exploring)
         changed.append(0)
         for turn in turns:
             volume = {}

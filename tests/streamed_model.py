@@ -126,7 +126,9 @@ class StreamedModel:
         ties = ties_of(
             sweep, explored, bool(schedule.retain), int(schedule.tie_break), int(schedule.seed)
         )
-        before = int(run.changed[sweep - 2 - schedule.forgotten]) if sweep > 1 else 0
+        before = int(schedule.before)
+        if sweep > 1:
+            before = int(run.changed[sweep - 2 - schedule.forgotten])
         wakes_all = activates_all(sweep, before, int(schedule.many))
         activates = schedule.skip and (schedule.marks or not wakes_all)
         span = span_of(int(schedule.classes), sweep, before, int(schedule.vertices), explored < 0)

@@ -130,13 +130,13 @@ def test_a_gpu_gives_the_same(monkeypatch, program, scheme, ordered, weights, la
     if not kind["directed"]:
         return
     # A class in strips, and groups that are decoded when the one before is done: the same kernel.
-    from glp_rapids.propagation.engines import gpu, gpu_compressed
+    from glp_rapids.propagation.engines import gpu_compressed, launched
 
     plain = as_graph(**weighed(skewed(), weights), device="cpu")
-    for least, early in [(1 << 11, gpu.EARLY), (1 << 11, 0), (1 << 23, 0)]:
+    for least, early in [(1 << 11, launched.EARLY), (1 << 11, 0), (1 << 23, 0)]:
         monkeypatch.setattr(gpu_compressed, "LEAST_BYTES", least)
         monkeypatch.setattr(gpu_compressed, "BYTES_A_VERTEX", 0)
-        monkeypatch.setattr(gpu, "EARLY", early)
+        monkeypatch.setattr(launched, "EARLY", early)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=True)
         assert_a_gpu_gives_the_same(program, plain, compress_it, skip_inactive=False)
 

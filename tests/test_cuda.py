@@ -33,6 +33,15 @@ class Scored(glp_rapids.Program):
         return {"slope": 2.5}
 
 
+class Squared(glp_rapids.Program):
+    """Scores what may be skipped where nothing changes."""
+
+    skip_inactive = True
+
+    def label_score(v, label, freq, state):
+        return freq * freq
+
+
 def seeded(graph, **options):
     return glp_rapids.seeded_label_propagation(graph, {0: "a"}, max_iter=1, **options)
 
@@ -129,6 +138,28 @@ def test_every_variant_of_the_persistent_kernel_compiles(
     signature = compile_persistent(monkeypatch, run, graph, capability)
     plan, rows = signature[0], signature[5]
     assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
+
+
+# Every generation has the ends of the range; what is scored by a program has no upper bounds.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("function", "weights", "capability"),
+    [
+        (glp_rapids.label_propagation, None, CAPABILITIES[0]),
+        (partial(glp_rapids.propagate, program=Squared()), np.float64, CAPABILITIES[-1]),
+    ],
+    ids=["classic", "squared"],
+)
+def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weights, capability):
+    graph = edges(weighted=weights is not None, dtype=weights)
+    warm = partial(function, initial=function(graph, tol=0.0, max_iter=30), touched=[5])
+    monkeypatch.setitem(RUNS, "warm", warm)
+    ptx = compile_run(monkeypatch, "warm", graph, capability, strategies=["auto"])
+    assert [name for name, _ in ptx] == ["propagate_frontier"]
+    assert_target(ptx, capability)
+    (code,) = ptx.values()
+    assert ".minnctapersm 2" in code
+    assert "fma.rn" not in code
 
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.

@@ -1,6 +1,7 @@
 """Warm starts on a GPU: who is left out, and who is pending."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import graphs
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_pending import EARLIER, FUNCTIONS, WARM, Fading, few_are_few, graph_of, histories
 from warm_graphs import few_edges_changed
 from warm_runs import assert_same_report, assert_same_run, on_host
@@ -16,6 +18,9 @@ import glp_rapids
 from glp_rapids import as_graph, label_propagation, propagate
 from glp_rapids.propagation import pending
 
+pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+from glp_rapids.propagation.engines import gpu_frontier
+
 pytestmark = [
     pytest.mark.gpu,
     # the RAPIDS libraries warn about each other's deprecations
@@ -23,12 +28,22 @@ pytestmark = [
 ]
 
 
-def check_history(history, earlier, warm, which):
+@contextmanager
+def few_are_few_there(spread=1):
+    """The same for the GPU's engine of few active vertices."""
+    with few_are_few(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_frontier, "OF_ENTRIES", 1)
+        patch.setattr(gpu_frontier, "OF_VERTICES", 1)
+        patch.setattr(gpu_frontier, "SPREAD", spread)
+        yield
+
+
+def check_history(history, earlier, warm, which, spread=1):
     """Each run goes on from a result of the other device, and all say the same."""
     ticks, directed, unit, kind = history
     function = FUNCTIONS[which]
     graph, _ = graph_of(ticks[0][0], directed, unit, kind)
-    with few_are_few():
+    with few_are_few_there(spread):
         found = function(graph, **earlier)
         of_gpu = function(graph.to("gpu"), **earlier)
         for pairs, touched in ticks[1:]:
@@ -50,16 +65,19 @@ def check_history(history, earlier, warm, which):
             found = expected
 
 
+SPREADS = st.sampled_from([1, 1, 3, 10**6])
+
+
 @settings(max_examples=60)
-@given(histories(), EARLIER, WARM)
-def test_who_is_left_out_would_not_have_changed(history, earlier, warm):
-    check_history(history, earlier, warm, "classic")
+@given(histories(), EARLIER, WARM, SPREADS)
+def test_who_is_left_out_would_not_have_changed(history, earlier, warm, spread):
+    check_history(history, earlier, warm, "classic", spread)
 
 
 @settings(max_examples=20)
-@given(histories(), EARLIER, WARM)
-def test_nor_of_another_program(history, earlier, warm):
-    check_history(history, earlier, warm, "squared")
+@given(histories(), EARLIER, WARM, SPREADS)
+def test_nor_of_another_program(history, earlier, warm, spread):
+    check_history(history, earlier, warm, "squared", spread)
 
 
 def hubs_of_many_sizes(weighted):
@@ -79,9 +97,20 @@ ALL_ACTIVE = {
 }
 
 
+# By the engine of few active vertices; by the other one, which goes on at once; and later.
+LIMITS = {
+    "few": {"OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 1},
+    "many": {"OF_ENTRIES": 10**9, "OF_VERTICES": 1},
+    "after a sweep": {"OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 10**9},
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("name", ALL_ACTIVE)
-def test_all_are_evaluated_if_all_are_listed(name):
+def test_all_are_evaluated_if_all_are_listed(name, limits, monkeypatch):
     """After a sweep of which nobody noted who is settled: every vertex is pending."""
+    for limit, value in LIMITS[limits].items():
+        monkeypatch.setattr(gpu_frontier, limit, value)
     graph = as_graph(**ALL_ACTIVE[name](), device="cpu")
     on_gpu = graph.to("gpu")
     for direction in ("in", "both") if graph.directed else ("in",):

@@ -13,6 +13,7 @@ from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.schedule import (
     EXPLORING,
     PATIENCE,
+    UNKNOWN,
     Schedule,
     floods,
     settles,
@@ -81,15 +82,22 @@ def test_spans_are_nested(classes):
     }
     assert spans == sorted(found | {1})
     assert all(coarse % fine == 0 for fine, coarse in pairwise(spans))
-    assert span_of(classes, 1, 0, 100, False) == 1
+    assert span_of(classes, 1, UNKNOWN, 100, False) == 1
 
 
 def test_the_first_sweep_that_explores_has_four_classes_where_vertices_are_few():
-    assert span_of(32, 1, 0, 8192, True) == 8
-    assert span_of(32, 1, 0, 8193, True) == 1
-    assert span_of(32, 1, 0, 8192, False) == 1
-    assert span_of(32, 1, 0, -1, True) == 1  # of a run whose classes never merge
-    assert span_of(3, 1, 0, 100, True) == 1
+    assert span_of(32, 1, UNKNOWN, 8192, True) == 8
+    assert span_of(32, 1, UNKNOWN, 8193, True) == 1
+    assert span_of(32, 1, UNKNOWN, 8192, False) == 1
+    assert span_of(32, 1, UNKNOWN, -1, True) == 1  # of a run whose classes never merge
+    assert span_of(3, 1, UNKNOWN, 100, True) == 1
+
+
+def test_classes_merge_at_once_where_a_run_goes_on():
+    assert span_of(32, 1, 0, 100, False) == span_of(32, 1, 12, 100, False) == 8
+    assert span_of(32, 1, 25, 100, False) == 4
+    assert span_of(32, 1, 26, 100, False) == 1
+    assert span_of(32, 1, 0, -1, False) == 1
 
 
 @given(CHANGES, st.lists(st.integers(0, 9), max_size=3))

@@ -22,6 +22,7 @@ from glp_rapids.propagation.engines import (
     gpu,
     gpu_streamed,
     gpu_streamed_packed,
+    launched,
     packed_strips,
     strips,
 )
@@ -125,7 +126,7 @@ def planned(monkeypatch, graph, program, options):
     monkeypatch.setattr(warp_reductions.instructions, "reduces_lanes", lambda: True)
     for module in (gpu, gpu_streamed):
         monkeypatch.setattr(module, "multiprocessors", lambda: 132)
-    for module in (gpu, gpu_streamed, gpu_streamed_packed, strips, packed_strips):
+    for module in (gpu, gpu_streamed, gpu_streamed_packed, launched, strips, packed_strips):
         monkeypatch.setattr(module, "bound", lambda array: array)
     monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "_kernels", kernels)
     monkeypatch.setattr(gpu_streamed.StreamedGpuEngine, "start", start)

@@ -1,4 +1,4 @@
-"""Warm starts of the persistent engine without a GPU: its host side, and a model of its kernel."""
+"""Warm starts of a GPU's engines without one: their host side, and models of their kernels."""
 
 from functools import partial
 
@@ -12,32 +12,43 @@ from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 import cuda_offline
+from frontier_model import FrontierModel
 from streamed_model import PersistentModel
 
-from glp_rapids.propagation.engines import gpu
+from glp_rapids.propagation.engines import gpu, gpu_frontier
+from glp_rapids.propagation.kernels.gpu import frontier_lists
 
 
 @pytest.fixture
 def on_model(monkeypatch):
-    """Runs of label propagation by the engine of a GPU, its kernel modelled."""
+    """Runs of label propagation by an engine of a GPU, its kernel modelled; their models."""
     engine_of = engines.engine_of
 
-    def run(graph, **options):
+    def run(graph, make=gpu.PersistentEngine, **options):
         ids = graph.external().tolist()
-        model = PersistentModel([reference.id_word(one) for one in ids])
+        words = [reference.id_word(one) for one in ids]
+        run.models = {gpu: PersistentModel(words), gpu_frontier: FrontierModel(words)}
         with monkeypatch.context() as patch, cuda_offline.compiling(patch, (9, 0)):
-            patch.setattr(gpu, "launch_together", model.launch_together)
-            found = gpu.PersistentEngine, engine_of("cpu", "plain")[1]
+            for engine, model in run.models.items():
+                patch.setattr(engine, "launch_together", model.launch_together)
+            found = make, engine_of("cpu", "plain")[1]
             patch.setattr(engines, "engine_of", lambda *_: found)
             return label_propagation(graph, **options)
 
     return run
 
 
+RUNS = {
+    "persistent": gpu.PersistentEngine,
+    "frontier": gpu_frontier.engine_for,
+}
+
+
+@pytest.mark.parametrize("which", RUNS)
 @pytest.mark.parametrize("more", [{}, {"progress": True}], ids=["at once", "by sweep"])
-def test_runs_and_reports_are_those_of_a_cpu(on_model, more):
+def test_runs_and_reports_are_those_of_a_cpu(on_model, which, more):
     before, after, touched = few_edges_changed(3)
-    n = after.number_of_vertices
+    n, on_model = after.number_of_vertices, partial(on_model, make=RUNS[which])
     for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}, {"max_iter": 1}):
         expected = label_propagation(before, **earlier)
         assert_same_report(on_model(before, **earlier, **more), expected)
@@ -50,3 +61,44 @@ def test_runs_and_reports_are_those_of_a_cpu(on_model, more):
             assert_same_report(found, warm(touched=touched))
             evaluated = found.attrs["glp"]["evaluated"]
             assert evaluated == n if begins_anew else evaluated < n // 8
+
+
+# By which limit, and how many launches the kernels of few and of many active vertices then take.
+HANDED_OVER = {
+    "never": ({}, (1, 0)),
+    "at once": ({"OF_ENTRIES": 10**6}, (1, 1)),
+    "before": ({"OF_VERTICES": 10**6}, (0, 1)),
+    "after a sweep": ({"SPREAD": 10**6}, (1, 1)),
+    "for its classes": ({"MOST_CLASSES": 4}, (0, 1)),
+}
+
+
+@pytest.mark.parametrize("why", HANDED_OVER)
+def test_where_changes_spread_the_persistent_engine_goes_on(on_model, monkeypatch, why):
+    limits, launches = HANDED_OVER[why]
+    for name, value in limits.items():
+        where = frontier_lists if name == "MOST_CLASSES" else gpu_frontier
+        monkeypatch.setattr(where, name, value)
+    built, make = [], gpu.PersistentEngine
+    monkeypatch.setattr(gpu_frontier, "PersistentEngine", lambda *a: built.append(1) or make(*a))
+    before, after, touched = few_edges_changed(4)
+    found = label_propagation(before, tol=0.01)
+    for more in ({}, {"tie_break": "hash"}, {"max_iter": 2}):
+        how = {"initial": found, "touched": touched, "tol": 0.0, "max_iter": 9, **more}
+        built.clear()
+        run = on_model(after, make=gpu_frontier.engine_for, **how)
+        assert_same_report(run, label_propagation(after, **how))
+        assert (on_model.models[gpu_frontier].launches, len(built)) == launches
+
+
+def test_a_run_of_very_many_sweeps_takes_several_launches(on_model, monkeypatch):
+    from glp_rapids.propagation.engines import launched
+
+    before, after, touched = few_edges_changed(3)
+    found = label_propagation(before, tol=0.01)
+    how = {"initial": found, "touched": touched, "tol": 0.0, "max_iter": 9}
+    expected = label_propagation(after, **how)
+    monkeypatch.setattr(launched, "LARGEST_LAUNCH", 2)
+    run = on_model(after, make=gpu_frontier.engine_for, **how)
+    assert_same_report(run, expected)
+    assert on_model.models[gpu_frontier].launches > 1

@@ -67,11 +67,11 @@ def rows_of(
 ) -> Rows:
     """Return a row a sweep of the means of its steps, from the moments of every block."""
     from glp_rapids.propagation.kernels.gpu.persistent import MOMENTS
-    from glp_rapids.propagation.schedule import span_of
+    from glp_rapids.propagation.schedule import UNKNOWN, span_of
 
     clock = clock.reshape(MOST, -1, MOMENTS)
     # of fewer blocks than there is room for the moments lie closer
-    flat, rows, first, before = clock.ravel(), [], 0, 0
+    flat, rows, first, before = clock.ravel(), [], 0, UNKNOWN
     blocks = _blocks(flat, clock.shape[1])
     clock = flat[: MOST * blocks * MOMENTS].reshape(MOST, blocks, MOMENTS) / 1e3
     for sweep, changed in enumerate(changes, 1):

@@ -32,6 +32,7 @@ def run_on_rank(
     Nobody looks what memory there is, and a warm run evaluates everybody, too.
     """
     from glp_rapids.propagation.compile_program import compile_program
+    from glp_rapids.propagation.warm_start import changed_before
 
     make, target = ENGINES[graph.device]()
     begin, exchange, part = time.perf_counter(), graph.exchange, graph.part
@@ -41,7 +42,7 @@ def run_on_rank(
     workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
     if workload.skip:
         workload = replace(workload, readers=graph.keep("own readers", lambda: _readers(own)))
-    schedule = Schedule(options, graph.number_of_vertices)
+    schedule = Schedule(options, graph.number_of_vertices, changed_before(start, options))
 
     def check(failure: int) -> None:
         if failure:

@@ -111,7 +111,7 @@ def _run(
     from glp_rapids.propagation.compile_program import compile_program
     from glp_rapids.propagation.engines import ENGINES, engine_of, engine_on
     from glp_rapids.propagation.pending import pending_text, rule_of
-    from glp_rapids.propagation.warm_start import first_active
+    from glp_rapids.propagation.warm_start import changed_before, first_active
 
     if may_be_shared(graph, options):
         from glp_rapids.propagation.part_memory import shared_by_all
@@ -147,7 +147,7 @@ def _run(
         engine_class = engine_on(options.devices, way)
     elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
-    schedule = Schedule(options, number_of_vertices)
+    schedule = Schedule(options, number_of_vertices, changed_before(start, options))
 
     def check(failure: int) -> None:
         if failure:

@@ -30,6 +30,7 @@ FEWEST, FEWEST_SETTLING, FEWEST_CLASSES = 32, 8, 4
 FLOODED_SOON = 1 << 13
 PATIENCE = 3  # settling sweeps without a new low of changes: the rest swaps labels for ever
 EXPLORING = -1  # in the place of the number of sweeps that explored: they still do
+UNKNOWN = -1  # in the place of how many labels changed before: nobody knows
 
 
 def ties_of(sweep, explored, retain, tie_break, seed):
@@ -49,13 +50,16 @@ def activates_all(sweep, changed_before, many):
 
 
 def span_of(classes, sweep, changed_before, number_of_vertices, exploring):
-    """Return how many neighbouring classes a sweep updates as one, a power of two."""
+    """Return how many neighbouring classes a sweep updates as one, a power of two.
+
+    ``changed_before``: labels, in the sweep before, or `UNKNOWN`.
+    """
     fewer, fewest, most = FEWER_SETTLING, FEWEST_SETTLING, classes
     if exploring:
         fewer, fewest = FEWER, FEWEST
-    if sweep > 1 and fewer * changed_before <= number_of_vertices:
+    if changed_before >= 0 and fewer * changed_before <= number_of_vertices:
         most = FEWER_CLASSES
-    if sweep > 1 and fewest * changed_before <= number_of_vertices:
+    if changed_before >= 0 and fewest * changed_before <= number_of_vertices:
         most = FEWEST_CLASSES
     if sweep == 1 and exploring and 0 <= number_of_vertices <= FLOODED_SOON:
         most = FEWEST_CLASSES
@@ -127,6 +131,7 @@ class Schedule:
 
     options: Options
     number_of_vertices: int
+    before: int = UNKNOWN  # labels that changed before the first sweep
     changed: list[int] = field(default_factory=list)
     explored: int = EXPLORING  # how many sweeps explored
     settled: bool = False
@@ -169,7 +174,7 @@ class Schedule:
         tie_break, seed = TIE_BREAKS[options.tie_break], int(options.seed)
         ties = ties_of(sweep, self.explored, bool(options.retain), tie_break, seed)
         # led by the host, to mark single vertices active is cheap enough after the first sweep
-        before, many = self.changed[-1] if self.changed else 0, self.number_of_vertices
+        before, many = self.changed[-1] if self.changed else self.before, self.number_of_vertices
         classes = options.classes if options.update == "semi" else 1
         span = span_of(classes, sweep, before, self.counted, self.exploring)
         return Rule(sweep, *ties, activates_all(sweep, before, many), span)

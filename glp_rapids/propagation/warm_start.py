@@ -24,6 +24,7 @@ from glp_rapids.frames.partitions import columns_of, label_codes, numbered_colum
 from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 from glp_rapids.propagation.results import first_positions
+from glp_rapids.propagation.schedule import UNKNOWN
 from glp_rapids.propagation.warm_start_gpu import active_of, beginning_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class Start:
     # -1 for who is no vertex any more; None: nobody said whose neighbourhoods changed
     touched: Any = None
     pending: Pending | None = None
+
+
+def changed_before(start: Start | None, options: Options) -> int:
+    """Return how many labels changed before the first sweep, or `UNKNOWN`.
+
+    A run that goes on, and settles, begins as after a sweep that changed the labels of who is new.
+    """
+    return UNKNOWN if start is None or options.explore else int(start.new.size)
 
 
 def start_of(

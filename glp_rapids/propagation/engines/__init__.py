@@ -31,9 +31,9 @@ def _cpu_streamed() -> Build:
 
 
 def _gpu() -> Build:
-    from glp_rapids.propagation.engines.gpu import PersistentEngine
+    from glp_rapids.propagation.engines.gpu_frontier import engine_for
 
-    return PersistentEngine
+    return engine_for
 
 
 def _gpu_compressed() -> Build:

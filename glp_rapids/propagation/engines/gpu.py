@@ -12,34 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import any_true, array_module, overwrite, to_host
+from glp_rapids.device import any_true, array_module
 from glp_rapids.jit.cuda import bound, gpu_target, kernel, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
+from glp_rapids.propagation.engines.launched import LaunchedEngine, numbers_of
 from glp_rapids.propagation.engines.unsettled import Unsettled
-from glp_rapids.propagation.engines.workspace import (
-    CHANGED,
-    CONTROL,
-    LARGEST_LAUNCH,
-    PlanSizes,
-    Workspace,
-    arrays_of,
-)
+from glp_rapids.propagation.engines.workspace import PlanSizes, Workspace, arrays_of
 from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, volumes, votes
-from glp_rapids.propagation.kernels.gpu.arguments import (
-    Decoding,
-    Hubs,
-    LaunchSchedule,
-    Numbers,
-    PlanArrays,
-    Rows,
-)
+from glp_rapids.propagation.kernels.gpu.arguments import Decoding, Hubs, PlanArrays, Rows
 from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan, make_plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS, WARPS
 from glp_rapids.propagation.pending import most_pending
 from glp_rapids.propagation.schedule import Schedule
-from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
 
 # Up to one in so many, few are active. Tried with 4 (H200): a warp that first looks who of its
@@ -47,7 +33,6 @@ from glp_rapids.propagation.workload import Workload
 # (explore=0: 14%), on web 5%, on kron-22 2%; but what that added to the kernel cost sweeps with
 # many active 1 to 8%, and runs on com-dblp with the defaults 2 to 4%.
 SPARSE = 512
-EARLY = 1 << 22  # up to so many entries a group are decoded in any case before they are needed
 
 COUNT_LABELS = kernel(volumes.count_labels, "volumes")
 _built: dict[tuple, tuple] = {}
@@ -73,10 +58,9 @@ def count_volumes(labels: Any, volume: Any) -> None:
     launch(COUNT_LABELS, -(-labels.size // THREADS), THREADS, bound(labels), bound(volume))
 
 
-class PersistentEngine:
+class PersistentEngine(LaunchedEngine):
     """Run one program on one graph with a GPU."""
 
-    _buffer_entries = 0  # entries of the largest group of a compressed graph
     _looks_at_names = True  # whether first labels are, which takes some bytes a vertex
 
     def __init__(self, workload: Workload, compiled: Compiled, fields: dict[str, Any]):
@@ -101,17 +85,9 @@ class PersistentEngine:
             if active is not None:
                 self._workspace.slack[active] = -1
         self._bound = tuple(bound(value) for value in fields.values())
-        self._numbers = Numbers(
-            np.float64(workload.scale),
-            np.float64(workload.largest_amount),
-            np.int64(workload.largest_vote),
-            self._workspace.bound_errors,
-            np.int64(workload.id_words.first),
-            bound(workload.id_words.words),
-        )
+        self._numbers = numbers_of(workload, self._workspace.bound_errors)
         self._distinct = bool(workload.distinct)
         self._kept_words = np.array([0, -1, active is None], np.int64)
-        self._failure = 0
         self._pending: Unsettled | None = None
 
     def _make_room(self, kept: dict[tuple, Any]) -> None:
@@ -189,6 +165,20 @@ class PersistentEngine:
             return 0
         return workload.readers.number_of_edges // update.OF_BLOCK
 
+    def _strips_a_class(self) -> int:
+        return self._workspace.plan.strips
+
+    def _sparse(self, number_of_vertices: int) -> int:
+        return number_of_vertices // SPARSE
+
+    def _long_list(self) -> int:
+        return update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0
+
+    def go_on(self, slack: Any, schedule: Schedule) -> None:
+        """Begin where another engine has done some sweeps, and marked who a change concerns."""
+        self._workspace.slack[:] = slack
+        self._kept_words = np.array([len(schedule.changed), schedule.explored, 0], np.int64)
+
     def start(self) -> None:
         """Let every vertex say its first label."""
         self._workspace.errors.fill(0)
@@ -203,11 +193,6 @@ class PersistentEngine:
         if "volume" in self._fields:
             count_volumes(labels, self._fields["volume"])
         self._note_failure()
-
-    def _note_failure(self) -> None:
-        traits = self._compiled.traits
-        if traits.checks_amounts or traits.checks_said:
-            self._failure = int(self._workspace.errors[1])
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps in one launch."""
@@ -226,64 +211,8 @@ class PersistentEngine:
             self._trim(workspace)
             self._workload.kept[self._key] = workspace
 
-    def _begin(self, schedule: Schedule, sweeps: int) -> tuple[LaunchSchedule, int]:
-        """Write the words of a launch; return what it has to do, and how many sweeps it knows of.
-
-        These were done before it.
-        """
-        workspace, options, done = self._workspace, schedule.options, len(schedule.changed)
-        # The sweeps that still have a say in when to stop come before the new ones.
-        before = min(done, LARGEST_LAUNCH // 2)
-        sweeps = min(sweeps, options.max_iter - done, LARGEST_LAUNCH - before)
-        how = self._how(schedule, sweeps, done - before)
-        words = np.zeros(workspace.words.size, np.int64)
-        if done == 0:
-            self._kept_words[1] = schedule.explored
-        words[CONTROL:CHANGED] = self._kept_words
-        words[CHANGED : CHANGED + before] = schedule.changed[done - before : done]
-        if done > before and not schedule.exploring and schedule.explored < done - before:
-            # The least change so far still counts, though its sweep has no place any more.
-            words[CHANGED] = min(schedule.changed[schedule.explored : done - before + 1])
-        overwrite(workspace.words, words)
-        return how, before
-
-    def _record(self, schedule: Schedule, before: int) -> None:
-        """Read what the launches of a sweep, or of several, have changed."""
-        words, done = to_host(self._workspace.words), len(schedule.changed)
-        self._kept_words = words[CONTROL:CHANGED].copy()
-        for changed in words[CHANGED + before :][: int(words[CONTROL]) - done].tolist():
-            schedule.record(changed)
-        self._note_failure()
-
     def _trim(self, workspace: Workspace) -> None:
         """Let go of what is made anew sooner than kept, before another thread finds it."""
-
-    def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
-        workload, options = self._workload, schedule.options
-        return LaunchSchedule(
-            classes=np.int64(workload.classes),
-            vertices=np.int64(schedule.counted),
-            strips=np.int64(self._workspace.plan.strips),
-            sweeps=np.int64(sweeps),
-            forgotten=np.int64(dropped),
-            explore=np.int64(options.explore),
-            stops=bool(options.stops),
-            few=np.int64(schedule.few),
-            patience=np.int64(schedule.patience),
-            retain=bool(options.retain),
-            tie_break=np.int64(TIE_BREAKS[options.tie_break]),
-            seed=np.uint64(options.seed),
-            skip=bool(workload.skip),
-            all_distinct=self._distinct,
-            # with labels of communities few names are left out, and a sum without one is no margin
-            rows_ascend=bool(workload.once and not workload.marks),
-            many=np.int64(schedule.number_of_vertices),
-            sparse=np.int64(schedule.number_of_vertices // SPARSE),
-            long_list=np.int64(update.OF_BLOCK if self._long_lists(self._workspace.plan) else 0),
-            buffer=np.int64(self._buffer_entries),
-            early=bool(self._buffer_entries <= EARLY),
-            marks=bool(workload.marks),
-        )
 
     def _note_pending(self, schedule: Schedule) -> None:
         """List who is not known to be settled, while nobody else has the workspace."""
@@ -300,11 +229,3 @@ class PersistentEngine:
         be settled.
         """
         return None if self._pending is None else self._pending.vertices()
-
-    def facts(self) -> dict[str, Any]:
-        """Return what the report of a run says of this engine besides: nothing."""
-        return {}
-
-    def failure(self) -> int:
-        """Give what a function of the program got wrong (see `failures`), or 0."""
-        return self._failure

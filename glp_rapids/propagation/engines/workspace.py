@@ -86,7 +86,7 @@ def arrays_of(
     tables, of_pieces, of_run, host = _wanted(
         sizes, functions, prunes, keeps_score, slack, long_lists, clock
     )
-    made = _cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
+    made = cut([*tables, *of_pieces, *of_run.values(), *host.values()], xp)
     tables = HubTables(*(next(made) for _ in tables))
     of_pieces = Pieces(*(next(made) for _ in of_pieces))
     of_run = {name: next(made) for name in of_run}
@@ -143,7 +143,7 @@ def _size(kept: Kept) -> int:
     return -(-max(kept.size, 1) * np.dtype(kept.dtype).itemsize // ALIGNMENT) * ALIGNMENT
 
 
-def _cut(wanted: list[Kept], xp: Any) -> Any:
+def cut(wanted: list[Kept], xp: Any) -> Any:
     """Give the arrays in their order, cut from one piece of memory; none is empty."""
     sizes = [max(kept.size, 1) * np.dtype(kept.dtype).itemsize for kept in wanted]
     place, first = [0] * len(wanted), 0

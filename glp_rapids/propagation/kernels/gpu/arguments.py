@@ -76,6 +76,7 @@ class LaunchSchedule(NamedTuple):
 
     classes: Any
     vertices: Any  # in all; negative if classes never merge
+    before: Any  # labels that changed before the first sweep of the run; negative: nobody knows
     strips: Any  # groups of a class
     sweeps: Any  # to do
     forgotten: Any  # sweeps done whose changes ``changed`` has no more

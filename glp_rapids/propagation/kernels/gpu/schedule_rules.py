@@ -26,7 +26,8 @@ class ScheduleFunctions:
     """Device functions of the schedule."""
 
     grid_barrier: Any  # which the whole grid calls
-    set_rule: Any  # of the next sweep; one thread of each block calls it
+    set_ties: Any  # of the next sweep; one thread of each block calls it
+    set_rule: Any  # all of it; likewise
     judge: Any  # the sweep that is done; likewise
 
 
@@ -47,8 +48,11 @@ def build(target: Target) -> ScheduleFunctions:
         cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def set_rule(now, plan, run, schedule):
-        """Say what holds for the next sweep; one thread of each block does."""
+    def set_ties(now, run, schedule):
+        """Say how the next sweep settles ties; one thread of each block does.
+
+        Returns how many classes are one in it, and how many labels changed in the one before.
+        """
         sweep = now[SWEEP.sweeps] + 1
         now[SWEEP.exploring] = now[SWEEP.explored] < 0
         now[SWEEP.retain], now[SWEEP.tie_break], now[SWEEP.tie_seed], now[SWEEP.revisit_tied] = (
@@ -60,14 +64,21 @@ def build(target: Target) -> ScheduleFunctions:
                 np.int64(schedule.seed),
             )
         )
-        # Later on few vertices bear their own names: then to search a row for one takes longer.
-        now[SWEEP.leaves_out] = schedule.rows_ascend and sweep == 1
-        before = np.int64(0)
+        before = schedule.before
         if sweep > 1:
             before = run.changed[np.uint64(sweep - 2 - schedule.forgotten)]
-        span, level = spans(
+        span = spans(
             schedule.classes, sweep, before, schedule.vertices, now[SWEEP.exploring] != 0
-        ), 0
+        )  # fmt: skip
+        return span, before
+
+    @cuda.jit(device=True)
+    def set_rule(now, plan, run, schedule):
+        """Say what holds for the next sweep; one thread of each block does."""
+        span, before = set_ties(now, run, schedule)
+        sweep, level = now[SWEEP.sweeps] + 1, 0
+        # Later on few vertices bear their own names: then to search a row for one takes longer.
+        now[SWEEP.leaves_out] = schedule.rows_ascend and sweep == 1
         while plan.levels[level, SPAN] != span:
             level += 1
         now[SWEEP.first_row] = plan.levels[level, FIRST_ROW]
@@ -93,4 +104,4 @@ def build(target: Target) -> ScheduleFunctions:
         )  # fmt: skip
         now[SWEEP.over] = settled and schedule.stops
 
-    return ScheduleFunctions(grid_barrier, set_rule, judge)
+    return ScheduleFunctions(grid_barrier, set_ties, set_rule, judge)

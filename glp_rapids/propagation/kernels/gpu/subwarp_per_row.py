@@ -23,16 +23,15 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import LANES, SWEEP
 from glp_rapids.propagation.kernels.gpu.votes import ALL, STEP, VoteFunctions
 
 
-def build(functions: VoteFunctions) -> Any:
-    """Make the evaluation of rows by sub-warps of 16 or 32 lanes."""
+def build_one(functions: VoteFunctions) -> Any:
+    """Make the evaluation of a row of which each lane of a sub-warp has an entry."""
     index_type, vote_type, score_type = functions.types
-    heard_from, score_of = functions.heard_from, functions.score_of
+    score_of, unit, growing = functions.score_of, functions.unit, functions.growing
     best_of_subwarp, sum_of_equal = functions.best_of_subwarp, functions.sum_of_equal
-    unit, growing = functions.unit, functions.growing
 
     @cuda.jit(device=True)
     def one_row(v, degree, label, votes, current, rank, lead, width, state, sweep, numbers):
-        """Evaluate a row of which each lane has an entry."""
+        """Evaluate a row; ``rank``: of a lane in its sub-warp, which begins at ``lead``."""
         group = np.uint32((np.uint64(1) << np.uint64(width)) - np.uint64(1))
         if growing:
             same = cuda.ballot_sync(ALL, label >= 0 and label == current)
@@ -65,6 +64,14 @@ def build(functions: VoteFunctions) -> Any:
             score = score_of(v, label, total, state, numbers)
         cuda.syncwarp()
         return best_of_subwarp(label, score, False, width, current, sweep, numbers)
+
+    return one_row
+
+
+def build(functions: VoteFunctions) -> Any:
+    """Make the evaluation of rows by sub-warps of 16 or 32 lanes."""
+    index_type, vote_type, score_type = functions.types
+    heard_from, one_row = functions.heard_from, build_one(functions)
 
     @cuda.jit(device=True)
     def subwarp_row(v, start, degree, current, lane, width, rows, state, sweep, numbers):

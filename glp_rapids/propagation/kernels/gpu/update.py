@@ -61,10 +61,13 @@ def bounds_of_vertex(readers, v):
     return readers.indptr[np.uint64(v)], readers.indptr[np.uint64(v + 1)]
 
 
-def build_activate(bounds: Any = bounds_of_vertex, take: Any = take_one) -> Any:
+def build_activate(
+    bounds: Any = bounds_of_vertex, take: Any = take_one, of_thread: int = OF_THREAD
+) -> Any:
     """Make what tells the readers of vertices that changed, from lists of readers in one array.
 
-    ``bounds`` finds a vertex's list there; ``take`` takes one from the slack of a reader.
+    ``bounds`` finds a vertex's list there; ``take`` takes one from the slack of a reader. Up to
+    ``of_thread`` readers a thread goes through alone.
     """
     walk = _build_walk(take)
 
@@ -79,7 +82,7 @@ def build_activate(bounds: Any = bounds_of_vertex, take: Any = take_one) -> Any:
         if thread == 0:
             queue.number[0] = 0
         cuda.syncthreads()
-        if end - start <= OF_THREAD:
+        if end - start <= of_thread:
             walk(run, readers, start, end, np.int64(1))
         elif most > 0 and end - start > most:
             place = np.uint64(2 * cuda.atomic.add(run.long_lists, 0, np.int64(1)))
@@ -90,7 +93,7 @@ def build_activate(bounds: Any = bounds_of_vertex, take: Any = take_one) -> Any:
             queue.first[place] = start
             queue.last[place] = end
         cuda.syncwarp()
-        by_warp = end - start > OF_THREAD and end - start <= OF_WARP
+        by_warp = end - start > of_thread and end - start <= OF_WARP
         middle = cuda.ballot_sync(ALL, by_warp and (most == 0 or end - start <= most))
         while middle != 0:
             source = np.int32(cuda.ffs(middle) - 1)
