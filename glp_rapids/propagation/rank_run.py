@@ -106,8 +106,9 @@ def _own_rows(graph: RankGraph, options: Options) -> Graph:
     shared = graph.rows(options.direction)
     own._derived["both"] = rows
     own._derived["id words"] = graph.part.words
-    extremes = shared.largest_degree(), float(shared.largest_weight())
-    own._derived["extremes", "both" if both else None] = extremes
+    which = "both" if both else None
+    own._derived["longest row", which] = shared.largest_degree()
+    own._derived["largest weight", which] = float(shared.largest_weight())
     return own
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class Workload:
     scale: float
     largest_amount: float
     largest_vote: int  # of one neighbour
-    largest_degree: int
+    longest_row: Callable[[], int]
     once: bool
     distinct: bool
     id_words: IdWords
@@ -61,6 +62,12 @@ class Workload:
     caches: bool = True
     marks: bool = False
     active: Any = None
+
+
+    @property
+    def largest_degree(self) -> int:
+        """The entries of the longest row, which are counted if somebody asks."""
+        return self.longest_row()
 
 
 def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
@@ -80,10 +87,6 @@ def hashes(options: Options) -> bool:
     return many or options.explore > 0 or options.tie_break == "hash"
 
 
-def _extremes(rows: Rows) -> tuple[int, float]:
-    return rows.largest_degree(), float(rows.largest_weight())
-
-
 def workload_of(
     graph: BaseGraph,
     rows: Rows,
@@ -94,7 +97,8 @@ def workload_of(
 ) -> Workload:
     """Gather what the engines need for one run of a program."""
     which = options.direction if graph.directed else None
-    largest_degree, heaviest = graph.keep(("extremes", which), partial(_extremes, rows))
+    heaviest = graph.keep(("largest weight", which), lambda: float(rows.largest_weight()))
+    longest_row = partial(graph.keep, ("longest row", which), rows.largest_degree)
     largest_amount, scale = heaviest, 1.0
     if not traits.default_load:
         largest_amount = program.largest_amount
@@ -106,15 +110,19 @@ def workload_of(
             )
         largest_amount = float(largest_amount)
     if traits.checks_heard and not traits.real_amounts:
-        largest_amount = 2.0**62 / max(largest_degree, 1)
+        largest_amount = 2.0**62 / max(longest_row(), 1)
     if traits.real_amounts and program._largest_sum is not None:
         scale = fixed_point_scale(program._largest_sum, 1)
     elif traits.real_amounts:
-        scale = fixed_point_scale(largest_amount, largest_degree)
-    elif traits.default_load and heaviest * largest_degree > 2.0**62:
+        scale = fixed_point_scale(largest_amount, longest_row())
+    elif (
+        traits.default_load
+        and heaviest * rows.number_of_edges > 2.0**62  # else no row need be looked at
+        and heaviest * longest_row() > 2.0**62
+    ):
         raise ValueError(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
-            f"{heaviest:g}, largest degree {largest_degree}); divide the weights or use floats"
+            f"{heaviest:g}, largest degree {longest_row()}); divide the weights or use floats"
         )
     skip, readers = traits.skip_inactive and options.skip_inactive, rows
     if skip:
@@ -126,7 +134,7 @@ def workload_of(
         graph=graph, program=program, rows=rows, readers=readers if skip else rows,
         classes=options.classes if options.update == "semi" else 1, skip=skip, scale=scale,
         largest_amount=largest_amount, largest_vote=_largest_vote(traits, largest_amount, scale),
-        largest_degree=largest_degree,
+        longest_row=longest_row,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         id_words=graph.id_words(hashes(options)),

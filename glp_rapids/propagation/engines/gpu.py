@@ -16,7 +16,11 @@ from glp_rapids.device import any_true, array_module
 from glp_rapids.jit.cuda import bound, gpu_target, kernel, multiprocessors, reduces_lanes
 from glp_rapids.jit.launch import launch, launch_together
 from glp_rapids.propagation.compile_program import Compiled
-from glp_rapids.propagation.engines.launched import LaunchedEngine, numbers_of
+from glp_rapids.propagation.engines.launched import (
+    LaunchedEngine,
+    numbers_of,
+    rows_and_readers,
+)
 from glp_rapids.propagation.engines.unsettled import Unsettled
 from glp_rapids.propagation.engines.workspace import PlanSizes, Workspace, arrays_of
 from glp_rapids.propagation.kernels.gpu import persistent, shared_memory, update, volumes, votes
@@ -106,21 +110,7 @@ class PersistentEngine(LaunchedEngine):
 
     def _rows(self, plan: Plan) -> tuple[Rows, Rows, Any]:
         """Give what the kernel reads: the rows, who reads a row, and compressed lists (none)."""
-        xp, rows, readers = self._xp, self._workload.rows, self._workload.readers
-        weights = rows.weights
-        if weights is None or weights.size == 0:
-            weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
-        weights = bound(weights)
-        none = xp.zeros(1, rows.indices.dtype)
-        return (
-            Rows(bound(rows.indptr), bound(rows.indices if rows.indices.size else none), weights),
-            Rows(
-                bound(readers.indptr),
-                bound(readers.indices if readers.indices.size else none),
-                weights,
-            ),
-            (np.int64(0),),
-        )
+        return *rows_and_readers(self._workload, self._xp), (np.int64(0),)
 
     def _new_workspace(self) -> Workspace:
         xp, functions = self._xp, self._functions

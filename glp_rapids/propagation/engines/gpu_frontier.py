@@ -17,18 +17,22 @@ from glp_rapids.jit.launch import launch_together
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
-from glp_rapids.propagation.engines.launched import LaunchedEngine, numbers_of
+from glp_rapids.propagation.engines.launched import (
+    LaunchedEngine,
+    numbers_of,
+    rows_and_readers,
+)
 from glp_rapids.propagation.engines.workspace import Kept
 from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.gpu import frontier, frontier_lists, shared_memory, votes
-from glp_rapids.propagation.kernels.gpu.arguments import HubTables, Pieces, Rows
+from glp_rapids.propagation.kernels.gpu.arguments import HubTables, Pieces
 from glp_rapids.propagation.kernels.gpu.frontier_lists import FrontierRun, Listed
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
 from glp_rapids.propagation.pending import most_pending
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import Workload
 
-OF_ENTRIES, OF_VERTICES = 8, 16  # so small a part of them is active at first, at the most
+OF_ENTRIES, OF_VERTICES = 3, 16  # so small a part of them is active at first, at the most
 SPREAD = 16  # as soon as more than one vertex in so many is active, the other engine goes on
 AT_ONCE = 64  # active vertices at first for each block of the launch
 
@@ -72,9 +76,7 @@ class FrontierGpuEngine(LaunchedEngine):
 
     def _kernels(self) -> tuple:
         compiled, index_type = self._compiled, self._workload.rows.indices.dtype.type
-        key = (
-            compiled.digest, index_type, shared_memory.TABLE_SLOTS, reduces_lanes(),
-        )  # fmt: skip
+        key = compiled.digest, index_type, shared_memory.TABLE_SLOTS, reduces_lanes()
         if key not in _built:
             _built[key] = (
                 frontier.build(compiled, index_type, gpu_target()),
@@ -83,7 +85,7 @@ class FrontierGpuEngine(LaunchedEngine):
         return _built[key]
 
     def _new_workspace(self) -> FrontierWorkspace:
-        """Cut all arrays of the run from one piece of memory; what is a word of nothing, too."""
+        """Make the arrays of the run; those that begin with zeros are one piece of memory."""
         xp, classes = self._xp, self._workload.classes
         entries = self._workload.rows.number_of_edges
         size, index_type = self._workload.graph.number_of_vertices, self._functions.index_type
@@ -145,7 +147,7 @@ class FrontierGpuEngine(LaunchedEngine):
     def _launch(self, schedule: Schedule, sweeps: int) -> None:
         workload, made = self._workload, self._workspace
         how, before = self._begin(schedule, sweeps)
-        rows, readers = (self._rows_of(one) for one in (workload.rows, workload.readers))
+        rows, readers = rows_and_readers(workload, self._xp)
         blocks = max(multiprocessors(), self._active.size // AT_ONCE)
         launch_together(
             self._kernel, blocks, THREADS, bound(self._active), *self._no_hubs(), made.bound_run,
@@ -159,14 +161,6 @@ class FrontierGpuEngine(LaunchedEngine):
             del made
             self._rest = PersistentEngine(workload, self._compiled, self._fields)
             self._rest.go_on(slack, schedule)
-
-    def _rows_of(self, rows: Any) -> Rows:
-        """Return rows or readers as the kernel takes them."""
-        xp, weights = self._xp, self._workload.rows.weights
-        if weights is None or weights.size == 0:
-            weights = xp.zeros(1, np.int64 if weights is None else weights.dtype)
-        indices = rows.indices if rows.indices.size else xp.zeros(1, rows.indices.dtype)
-        return Rows(bound(rows.indptr), bound(indices), bound(weights))
 
     def failure(self) -> int:
         """Return what a function of the program got wrong (see `failures`), or 0."""

@@ -10,7 +10,7 @@ from glp_rapids.device import overwrite, to_host
 from glp_rapids.jit.cuda import bound
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.workspace import CHANGED, CONTROL, LARGEST_LAUNCH
-from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Numbers
+from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule, Numbers, Rows
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ties import TIE_BREAKS
 from glp_rapids.propagation.workload import Workload
@@ -28,6 +28,19 @@ def numbers_of(workload: Workload, errors: Any) -> Numbers:
         np.int64(workload.id_words.first),
         bound(workload.id_words.words),
     )
+
+
+def rows_and_readers(workload: Workload, xp: Any) -> tuple[Rows, Rows]:
+    """Return plain rows, and who reads a row, as kernels take them: no array is empty."""
+    rows, readers = workload.rows, workload.readers
+    weights = rows.weights
+    if weights is None or weights.size == 0:
+        weights = xp.empty(1, np.int64 if weights is None else weights.dtype)
+    weights, found = bound(weights), []
+    for one in (rows, readers):
+        indices = one.indices if one.indices.size else xp.empty(1, one.indices.dtype)
+        found.append(Rows(bound(one.indptr), bound(indices), weights))
+    return found[0], found[1]
 
 
 class LaunchedEngine:

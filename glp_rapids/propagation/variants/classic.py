@@ -72,8 +72,10 @@ def label_propagation(
         other, each reading the labels as they stand; a hash of its id says in which a vertex is.
         On graphs of some hundred vertices 4 classes tell more communities apart; up to 8,192
         vertices the first sweep that explores has 4 at the most, by merging neighbouring ones.
-        After a sweep that changed at most an eighth of the labels neighbouring classes are one and
-        8 are left, after one that changed at most 1 in 32, 4. "sync": all vertices at once.
+        After a sweep that changed at most an eighth of the labels (a quarter, once it settles)
+        neighbouring classes are one and 8 are left, after one that changed at most 1 in 32 (in 8),
+        4. A run with ``initial`` begins as after one that changed those of new vertices. "sync":
+        all vertices at once.
     explore : int
         At most so many sweeps at first (default 10) settle ties in a random order, a new one each
         sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep
@@ -194,7 +196,8 @@ def label_propagation(
     ``direction="both"`` decodes the graph, as lists that name a neighbour twice have no compressed
     form.
     A run with ``touched`` takes time for what changes, and O(n) to read ``initial`` and to make the
-    frame (`glp-rapids bench warm`). It looks at all vertices, nevertheless, where others might have
+    frame (`glp-rapids bench warm`). On a GPU up to a 16th of the vertices with a third of the
+    entries are listed, and nobody else is looked at until more are active. It looks at all vertices, nevertheless, where others might have
     changed: if ``initial`` does not say who is settled (its ``attrs``, which pandas hands on and
     Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
     weights of another type or unit in fixed point (which follows from the largest weight and the
