@@ -197,16 +197,17 @@ def label_propagation(
     form.
     A run with ``touched`` takes time for what changes, and O(n) to read ``initial`` and to make the
     frame (`glp-rapids bench warm`). On a GPU up to a 16th of the vertices with a third of the
-    entries are listed, and nobody else is looked at until more are active. It looks at all vertices, nevertheless, where others might have
-    changed: if ``initial`` does not say who is settled (its ``attrs``, which pandas hands on and
-    Parquet keeps, are gone, or are of another function), was run in another ``direction`` or with
-    weights of another type or unit in fixed point (which follows from the largest weight and the
-    largest degree); with ``explore`` above 0, ``retain=False`` or ``skip_inactive=False``; on a
-    GPU that lists are streamed to, and on several; and on one, if lists are compressed, where those
-    of new vertices have more entries than there are vertices. Other options may differ from those
-    of the earlier run. ``initial`` must hold the partition that its ``attrs`` are of; rows may be
-    missing. Where float weights of duplicate edges are merged, the last bit of a sum may follow
-    from the largest weight elsewhere: the claim is then about the merged weights.
+    entries are listed, and nobody else is looked at until more are active. It looks at all
+    vertices, nevertheless, where others might have changed: if ``initial`` does not say who is
+    settled (its ``attrs``, which pandas hands on and Parquet keeps, are gone, or are of another
+    function), was run in another ``direction`` or with weights of another type or unit in fixed
+    point (which follows from the largest weight and the largest degree); with ``explore`` above 0,
+    ``retain=False`` or ``skip_inactive=False``; on a GPU that lists are streamed to, and on
+    several; and on one, if lists are compressed, where those of new vertices have more entries than
+    there are vertices. Other options may differ from those of the earlier run. ``initial`` must
+    hold the partition that its ``attrs`` are of; rows may be missing. Where float weights of
+    duplicate edges are merged, the last bit of a sum may follow from the largest weight elsewhere:
+    the claim is then about the merged weights.
     Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
