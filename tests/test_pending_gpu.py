@@ -102,7 +102,12 @@ LIMITS = {
     "few": {"OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 1},
     "many": {"OF_ENTRIES": 10**9, "OF_VERTICES": 1},
     "after a sweep": {"OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 10**9},
-}
+    # lists of more members than there are threads
+    "one block": {
+        "OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 1, "AT_ONCE": 1 << 40,
+        "multiprocessors": lambda: 1,
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("limits", LIMITS)

@@ -1,5 +1,6 @@
 """Warm starts of a GPU's engines without one: their host side, and models of their kernels."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -48,6 +49,7 @@ RUNS = {
 @pytest.mark.parametrize("more", [{}, {"progress": True}], ids=["at once", "by sweep"])
 def test_runs_and_reports_are_those_of_a_cpu(on_model, which, more):
     before, after, touched = few_edges_changed(3)
+    fresh = partial(replace, after, _derived={})
     n, on_model = after.number_of_vertices, partial(on_model, make=RUNS[which])
     for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}, {"max_iter": 1}):
         expected = label_propagation(before, **earlier)
@@ -57,7 +59,7 @@ def test_runs_and_reports_are_those_of_a_cpu(on_model, which, more):
             warm = partial(label_propagation, after, initial=expected, tol=0.0, **options)
             how = {"initial": expected, "tol": 0.0, **options, **more}
             assert_same_report(on_model(after, **how), warm())
-            found = on_model(after, touched=touched, **how)
+            found = on_model(fresh(), touched=touched, **how)
             assert_same_report(found, warm(touched=touched))
             evaluated = found.attrs["glp"]["evaluated"]
             assert evaluated == n if begins_anew else evaluated < n // 8
@@ -70,6 +72,8 @@ HANDED_OVER = {
     "before": ({"OF_VERTICES": 10**6}, (0, 1)),
     "after a sweep": ({"SPREAD": 10**6}, (1, 1)),
     "for its classes": ({"MOST_CLASSES": 4}, (0, 1)),
+    "for its longest row": ({"LONGEST": 3}, (0, 1)),
+    "for its long rows": ({"MOST_LONG_ROWS": 3}, (0, 1)),
 }
 
 
@@ -77,18 +81,35 @@ HANDED_OVER = {
 def test_where_changes_spread_the_persistent_engine_goes_on(on_model, monkeypatch, why):
     limits, launches = HANDED_OVER[why]
     for name, value in limits.items():
-        where = frontier_lists if name == "MOST_CLASSES" else gpu_frontier
+        where = frontier_lists if hasattr(frontier_lists, name) else gpu_frontier
         monkeypatch.setattr(where, name, value)
-    built, make = [], gpu.PersistentEngine
+    built, told, make = [], [], gpu.PersistentEngine
     monkeypatch.setattr(gpu_frontier, "PersistentEngine", lambda *a: built.append(1) or make(*a))
     before, after, touched = few_edges_changed(4)
     found = label_propagation(before, tol=0.01)
     for more in ({}, {"tie_break": "hash"}, {"max_iter": 2}):
         how = {"initial": found, "touched": touched, "tol": 0.0, "max_iter": 9, **more}
-        built.clear()
-        run = on_model(after, make=gpu_frontier.engine_for, **how)
-        assert_same_report(run, label_propagation(after, **how))
-        assert (on_model.models[gpu_frontier].launches, len(built)) == launches
+        expected = label_propagation(after, **how)
+        for progress in (False, told.append):
+            built.clear()
+            told.clear()
+            graph = replace(after, _derived={})
+            run = on_model(graph, make=gpu_frontier.engine_for, progress=progress, **how)
+            assert_same_report(run, expected)
+            if progress:
+                sweeps = [one["sweep"] for one in told]
+                assert sweeps == list(range(1, len(expected.attrs["glp"]["changed"]) + 1))
+            else:
+                assert (on_model.models[gpu_frontier].launches, len(built)) == launches
+
+
+def test_an_order_of_the_rows_that_is_there_is_used(on_model):
+    before, after, touched = few_edges_changed(4)
+    found = label_propagation(before, tol=0.01)
+    how = {"initial": found, "touched": touched, "tol": 0.0, "make": gpu_frontier.engine_for}
+    for launches, more in ((1, {}), (0, {"explore": 1, "touched": None}), (0, {})):
+        on_model(after, **how | more)
+        assert on_model.models[gpu_frontier].launches == launches
 
 
 def test_a_run_of_very_many_sweeps_takes_several_launches(on_model, monkeypatch):

@@ -63,7 +63,6 @@ class Workload:
     marks: bool = False
     active: Any = None
 
-
     @property
     def largest_degree(self) -> int:
         """The entries of the longest row, which are counted if somebody asks."""
@@ -115,11 +114,7 @@ def workload_of(
         scale = fixed_point_scale(program._largest_sum, 1)
     elif traits.real_amounts:
         scale = fixed_point_scale(largest_amount, longest_row())
-    elif (
-        traits.default_load
-        and heaviest * rows.number_of_edges > 2.0**62  # else no row need be looked at
-        and heaviest * longest_row() > 2.0**62
-    ):
+    elif traits.default_load and traits.weighted and heaviest * longest_row() > 2.0**62:
         raise ValueError(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
             f"{heaviest:g}, largest degree {longest_row()}); divide the weights or use floats"

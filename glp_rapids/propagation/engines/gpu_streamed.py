@@ -261,7 +261,7 @@ class StreamedGpuEngine(PersistentEngine):
     def _sweep(self, schedule: Schedule, sweeps: int) -> None:
         """Do a sweep, or several that the kernel leads."""
         rule, done = schedule.rule(), len(schedule.changed)
-        before = schedule.changed[-1] if done else 0
+        before = schedule.changed[-1] if done else schedule.before
         wakes_all = activates_all(rule.sweep, before, self._many(schedule))
         skips = self._workload.skip and not wakes_all
         everybody = wakes_all or not self._activated

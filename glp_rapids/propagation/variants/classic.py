@@ -74,8 +74,8 @@ def label_propagation(
         vertices the first sweep that explores has 4 at the most, by merging neighbouring ones.
         After a sweep that changed at most an eighth of the labels (a quarter, once it settles)
         neighbouring classes are one and 8 are left, after one that changed at most 1 in 32 (in 8),
-        4. A run with ``initial`` begins as after one that changed those of new vertices. "sync":
-        all vertices at once.
+        4. A run with ``initial`` that does not explore begins as after one that changed those of
+        new vertices. "sync": all vertices at once.
     explore : int
         At most so many sweeps at first (default 10) settle ties in a random order, a new one each
         sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep

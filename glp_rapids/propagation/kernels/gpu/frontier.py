@@ -7,9 +7,9 @@ a place. A step evaluates the members of its class, by the same functions as els
 rows lie in the graph. Long rows of a step are listed, and after a barrier blocks share them evenly.
 Classes without members take no step.
 
-With so few rows a step is a chain of reads that wait for one another, and two grid barriers. So a
-thread keeps what it has read of its member from step to step, and what has won from the evaluation
-to the update. Lists that are longer than the grid has threads are read again in every step.
+With so few rows a step is a chain of reads that wait for one another, and two or three barriers.
+So a thread keeps what it has read of its member from step to step, and what has won from the
+evaluation to the update. Lists that are longer than the grid has threads are read in every step.
 """
 
 from __future__ import annotations

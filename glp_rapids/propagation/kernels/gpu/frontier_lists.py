@@ -21,8 +21,9 @@ from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 OF_WARP = 128  # entries in the longest row that a warp reads; others are long, and of a block
 LONG_ROW = np.int64(1) << 40  # in a count of members, one whose row is long
+MOST_LONG_ROWS = (1 << 23) - 1  # that such a count has room for
 BITS_OF_VERTEX = 52  # of a member, below its class
-MOST_CLASSES = 1024  # with more, a step would look longer for a class with members than for these
+MOST_CLASSES = 32  # that a warp looks at together; more were not tried on a GPU
 
 # The words of ``Listed.counts``: members of both lists, entries in the rows of the first ones,
 # whether another engine has to go on, and long rows of a step.
@@ -58,7 +59,7 @@ class FrontierRun(NamedTuple):
 
     slack: Any
     winner: Any  # by place in this sweep's list, where its thread does not have it
-    long_lists: Any  # one element: no blocks share a list of readers
+    long_lists: Any  # never touched: no blocks share a list of readers
     changed: Any
     barrier: Any
     control: Any  # int64 [3]: `SWEEP`'s sweeps and explored, and this sweep's list
