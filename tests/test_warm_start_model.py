@@ -40,25 +40,28 @@ def on_model(monkeypatch):
 
 
 RUNS = {
-    "persistent": gpu.PersistentEngine,
-    "frontier": gpu_frontier.engine_for,
+    "at once": (gpu.PersistentEngine, {}),
+    "by sweep": (gpu.PersistentEngine, {"progress": True}),
+    "few": (gpu_frontier.engine_for, {}),
 }
 
 
 @pytest.mark.parametrize("which", RUNS)
-@pytest.mark.parametrize("more", [{}, {"progress": True}], ids=["at once", "by sweep"])
-def test_runs_and_reports_are_those_of_a_cpu(on_model, which, more):
+def test_runs_and_reports_are_those_of_a_cpu(on_model, which):
     before, after, touched = few_edges_changed(3)
+    make, more = RUNS[which]
     fresh = partial(replace, after, _derived={})
-    n, on_model = after.number_of_vertices, partial(on_model, make=RUNS[which])
+    n, on_model = after.number_of_vertices, partial(on_model, make=make)
     for earlier in ({"max_iter": 6, "explore": 3}, {"tol": 0.01}, {"tol": 0.0}, {"max_iter": 1}):
         expected = label_propagation(before, **earlier)
-        assert_same_report(on_model(before, **earlier, **more), expected)
+        if which != "few":
+            assert_same_report(on_model(before, **earlier, **more), expected)
         begins_anew = earlier == {"max_iter": 1}
         for options in ({}, {"classes": 5, "tie_break": "hash"}, {"max_iter": 1}):
             warm = partial(label_propagation, after, initial=expected, tol=0.0, **options)
             how = {"initial": expected, "tol": 0.0, **options, **more}
-            assert_same_report(on_model(after, **how), warm())
+            if which != "few":
+                assert_same_report(on_model(after, **how), warm())
             found = on_model(fresh(), touched=touched, **how)
             assert_same_report(found, warm(touched=touched))
             evaluated = found.attrs["glp"]["evaluated"]
