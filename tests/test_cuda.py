@@ -140,7 +140,7 @@ def test_every_variant_of_the_persistent_kernel_compiles(
     assert plan.types[0].dtype.name == rows.types[1].dtype.name == np.dtype(index_type).name
 
 
-# Every generation has the ends of the range; what is scored by a program has no upper bounds.
+# The oldest generation and the newest; votes that are counted, and a program's scores of weights.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("function", "weights", "capability"),
