@@ -208,8 +208,17 @@ class PersistentEngine(LaunchedEngine):
         """List who is not known to be settled, while nobody else has the workspace."""
         workload, marked = self._workload, not self._kept_words[2]
         if marked and self._compiled.traits.plain and schedule.changed[-1] > 0:
+            self._settle_rowless()
             most = most_pending(workload.graph.number_of_vertices)
             self._pending = Unsettled(self._workspace.slack, most)
+
+    def _settle_rowless(self) -> None:
+        """Say that who was active and has no row is settled: the plan leaves these out."""
+        active, slack = self._workload.active, self._workspace.slack
+        if active is not None and active.size:
+            rowless = self._xp.ones(slack.size, bool)
+            rowless[self._workspace.plan.vertices] = False
+            slack[active] = self._xp.where(rowless[active], 0, slack[active])
 
     def pending(self) -> np.ndarray | None:
         """Return the vertices that are not known to be settled, ascending.
