@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_pending import EARLIER, FUNCTIONS, WARM, Fading, few_are_few, graph_of, histories
-from warm_graphs import few_edges_changed
+from warm_graphs import few_edges_changed, neighbours_lost
 from warm_runs import assert_same_report, assert_same_run, on_host
 
 import glp_rapids
@@ -139,6 +139,21 @@ def test_runs_by_sweep_are_those_at_once(progress):
             how = {"initial": found, "touched": touched, "tol": 0.0, **options}
             run = label_propagation(on_gpu, progress=progress, **how)
             assert_same_report(run, label_propagation(after, **how))
+
+
+@pytest.mark.parametrize("scheme", [None, "packed"])
+@pytest.mark.parametrize("limits", ["few", "many"])
+def test_who_lost_all_neighbours_is_not_pending(limits, scheme, monkeypatch):
+    for limit, value in LIMITS[limits].items():
+        monkeypatch.setattr(gpu_frontier, limit, value)
+    before, after, around = neighbours_lost()
+    after = after if scheme is None else glp_rapids.compress(after, scheme, device="cpu")
+    found = label_propagation(before, tol=0.0)
+    for sweeps in (1, 2):
+        how = {"initial": found, "touched": around, "tol": 0.0, "max_iter": sweeps}
+        expected = label_propagation(after, device="cpu", **how)
+        run = label_propagation(after.to("gpu"), device="gpu", **how)
+        assert_same_report(run, expected)
 
 
 def test_runs_in_several_threads():

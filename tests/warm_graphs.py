@@ -19,3 +19,15 @@ def few_edges_changed(seed, weighted=False, directed=False, device="cpu"):
     before = as_graph((*pairs.T, weights)[: 2 + weighted], **options)
     after = as_graph((*after.T, later)[: 2 + weighted], **options)
     return before, after, np.unique(np.concatenate([pairs[~kept], new]))
+
+
+def neighbours_lost():
+    """A graph, the same where three vertices have lost all neighbours, and who was touched."""
+    _, before, _ = few_edges_changed(3)
+    ids = before.external().to_numpy()
+    pairs = ids[np.stack([before.row_indices(), before.indices])]
+    lost = ids[[100, 200, 300]]
+    at_lost = np.isin(pairs, lost).any(axis=0)
+    touched = np.union1d(pairs[:, at_lost], lost)
+    pairs = pairs[:, ~at_lost & (pairs[0] < pairs[1])]
+    return before, as_graph(tuple(pairs), vertices=ids, device="cpu"), touched
