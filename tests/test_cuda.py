@@ -118,16 +118,14 @@ def compile_persistent(monkeypatch, run, graph, capability):
     return signature
 
 
-# With weights and without; neighbours of 32 and 64 bits; the oldest generation and the newest. A
-# compile takes some 20 s, so these four.
+# Neighbours of 32 and 64 bits; the oldest generation and the newest. The kernel of plain votes is
+# compiled in tests/test_shipped.py. A compile takes some 20 s, so these two.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("run", "weights", "index_type", "capability"),
     [
-        ("program", np.float64, np.int32, (9, 0)),
-        ("classic", None, np.int32, CAPABILITIES[0]),
-        ("layered", None, np.int32, CAPABILITIES[-1]),
-        ("speaker", np.float32, np.int64, (9, 0)),
+        ("program", np.float64, np.int32, CAPABILITIES[0]),
+        ("speaker", np.float32, np.int64, CAPABILITIES[-1]),
     ],
 )
 def test_every_variant_of_the_persistent_kernel_compiles(
@@ -162,14 +160,14 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
     assert "fma.rn" not in code
 
 
-# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
+# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold; the next test
+# compiles with 32 bits.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
-def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
+def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch):
     graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
-    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
+    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(np.int64)))
     signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
-    assert signature[5].types[1].dtype.name == np.dtype(index_type).name
+    assert signature[5].types[1].dtype.name == "int64"
 
 
 @pytest.mark.exhaustive

@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -90,15 +91,47 @@ def test_a_function_is_called_from_python_and_from_compiled_code():
     assert half.linked.overloads
 
 
+def test_a_constant_is_compiled_as_the_number_that_it_becomes():
+    @compiled(error_model="numpy")
+    def added(place, values):
+        return place + values[place]
+
+    @compiled(error_model="numpy")
+    def last(values):
+        place = 0
+        while place < 5:
+            place = added(place, values=values)
+        return place
+
+    assert last(np.array([2, 0, 9])) == 11
+    [signature] = added.linked.overloads
+    assert signature[0] == numba.int64
+
+
+def test_who_makes_arrays_says_so():
+    def made(size):
+        return np.empty(size)
+
+    def given(values):
+        return values, values[1:]
+
+    for function, argument in ((made, 3), (given, np.arange(3))):
+        with pytest.raises((TypeError, numba.TypingError)):
+            compiled(function)(argument)
+    assert compiled(made, allocates=True)(3).size == 3
+    whole, rest = compiled(given, allocates=True)(np.arange(3))
+    assert (whole.tolist(), rest.tolist()) == ([0, 1, 2], [1, 2])
+
+
 def test_linked_functions_have_their_constants_and_raise_what_they_say(capfd):
-    @compiled
+    @compiled(allocates=True)
     def spoken(value):
         print("heard", value)
         if value > 3:
             raise ValueError(value)
         return value
 
-    @compiled
+    @compiled(allocates=True)
     def outer(value):
         return spoken(value)
 

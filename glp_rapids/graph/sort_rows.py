@@ -45,7 +45,7 @@ def _sort_part(indptr, indices, weights, first, last, most):
             indices[indptr[row] : indptr[row + 1]].sort()
 
 
-@kept
+@kept(allocates=True)
 def _rows_longer_than(most, indptr, first, last, limit):
     found = np.empty(limit, np.int64)
     number = 0
@@ -62,7 +62,7 @@ def _sort(team, cuts, indptr, indices, weights, most):
     together(team, _sort_shares, (team.threads, cuts, indptr, indices, weights, most))
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", allocates=True)
 def _sort_shares(thread, threads, cuts, indptr, indices, weights, most):
     ahead = np.empty(128, np.int64)
     for share in range(thread, cuts.size - 1, threads):

@@ -40,7 +40,7 @@ def hashes_of(texts: list[bytes]) -> np.ndarray:
     return hashes_of_bytes(np.frombuffer(b"".join(texts) or b"\0", np.uint8), ends)
 
 
-@kept(error_model="numpy")
+@kept(error_model="numpy", allocates=True)
 def hashes_of_bytes(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Hash ``data[ends[i]:ends[i + 1]]`` for every i."""
     hashes = np.empty(ends.size - 1, np.int64)

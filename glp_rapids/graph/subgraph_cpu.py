@@ -13,7 +13,7 @@ WORTH_THREADS = 1 << 12  # rows
 CHUNK = 256  # rows that a thread takes at a time
 
 u64 = np.uint64
-part = compiled(error_model="numpy", _nrt=False)
+part = compiled(error_model="numpy")
 
 
 def induced(graph: CSR, kept: np.ndarray) -> CSR:

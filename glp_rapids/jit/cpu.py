@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 from numba import _dynfunc
-from numba.core import compiler, config, environment, typed_passes
+from numba.core import compiler, config, environment, typed_passes, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
@@ -92,6 +92,12 @@ class _Compiler(compiler.CompilerBase):
 class _WholeCompiler(_Compiler):
     """Compiles what Python calls, with all that it links."""
 
+    def compile_extra(self, function: Callable) -> Any:
+        found = super().compile_extra(function)
+        if not self.state.flags.nrt and _holds_arrays(found.signature.return_type):
+            raise TypeError(f"{function.__qualname__} returns an array, which `allocates` is for")
+        return found
+
     def define_pipelines(self) -> list:
         pipeline = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline.add_pass_after(_SetEnvironments, typed_passes.NativeLowering)
@@ -114,12 +120,22 @@ class _LinkedCompiler(_Compiler):
         return super().compile_extra(function)
 
 
-def compiled(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function as ``njit`` does, without the GIL; what compiled code calls is linked."""
+def _holds_arrays(kind: types.Type) -> bool:
+    parts = kind.types if isinstance(kind, types.BaseTuple) else ()
+    return isinstance(kind, types.Buffer) or any(map(_holds_arrays, parts))
+
+
+def compiled(function: Callable | None = None, *, allocates: bool = False, **options: Any) -> Any:
+    """Compile a function as ``njit`` does, without the GIL; what compiled code calls is linked.
+
+    ``allocates``: whether it makes arrays, or what it calls does. Of arrays that are lent nobody
+    has to count references: that took longer than most rows, and a tenth of the time to compile.
+    """
     if function is None:
-        return lambda one: compiled(one, **options)
+        return lambda one: compiled(one, allocates=allocates, **options)
     if config.DISABLE_JIT:
         return function
+    options["_nrt"] = allocates
     whole = numba.njit(
         nogil=True, no_cfunc_wrapper=True, pipeline_class=_WholeCompiler, **options
     )(function)
@@ -127,6 +143,16 @@ def compiled(function: Callable | None = None, **options: Any) -> Any:
         nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True,
         pipeline_class=_LinkedCompiler, **options,
     )(function)  # fmt: skip
-    whole.get_call_template = whole.linked.get_call_template
+    template_of = whole.linked.get_call_template
+
+    def get_call_template(args: tuple, kws: dict) -> Any:
+        # A variable that begins with a constant is one at first, and a number later on in a loop:
+        # Numba would compile what takes it for both, though only the latter is called.
+        return template_of(
+            tuple(types.unliteral(one) for one in args),
+            {name: types.unliteral(one) for name, one in kws.items()},
+        )
+
+    whole.get_call_template = get_call_template
     whole.get_overload = whole.linked.get_overload
     return whole

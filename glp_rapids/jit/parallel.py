@@ -73,10 +73,15 @@ class ParallelKernel:
         Plain Python, which hands parts of its work to `together`.
     cache : callable
         Makes the cache of a function.
+    allocates : bool
+        Whether it makes arrays itself; its parts are compiled functions of their own.
     """
 
-    def __init__(self, function: Callable, cache: Callable[[Callable], Any] = SourceCache) -> None:
-        whole = compiled(function, error_model="numpy")
+    def __init__(
+        self, function: Callable, cache: Callable[[Callable], Any] = SourceCache,
+        allocates: bool = False,
+    ) -> None:  # fmt: skip
+        whole = compiled(function, error_model="numpy", allocates=allocates)
         self.compiled = keep_on_disk(whole, cache, function)
 
     def __call__(self, threads: int, *arguments: Any) -> Any:

@@ -116,4 +116,5 @@ def cpu_target() -> Target:
         return np.rint(value)
 
     # Contraction is off unless fastmath is asked for, so a*b+c rounds twice here as on the GPU.
-    return Target("cpu", compiled(error_model="numpy"), rint)
+    # a user's functions may make arrays
+    return Target("cpu", compiled(error_model="numpy", allocates=True), rint)

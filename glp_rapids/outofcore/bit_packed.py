@@ -49,7 +49,7 @@ class BitPacked(HostArray):
         yield (line + shift // LINE) * a_line, self.array[line * a_line : end * a_line]
 
 
-@compiled_for_cpu(error_model="numpy", _nrt=False)
+@compiled_for_cpu(error_model="numpy")
 def _pack_some(thread, threads, vertices, indptr, starts, indices, bits, words):
     width = np.int64(8 * words.itemsize)
     total = starts[-1]

@@ -26,7 +26,7 @@ import numpy as np
 from glp_rapids.jit import search
 from glp_rapids.jit.cache import kept
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 lower_bound = jit(search.lower_bound)
 
 ALL = -1  # in the place of a level: all of them

@@ -12,7 +12,7 @@ from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import ParallelKernel, together
 
 TWO = U64(2)
-jit = compiled(error_model="numpy", _nrt=False)
+jit = compiled(error_model="numpy")
 
 
 @kept(error_model="numpy")

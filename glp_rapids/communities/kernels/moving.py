@@ -34,9 +34,9 @@ exceeds = cpu_target().compile(rules.exceeds)
 first_of_equals = cpu_target().compile(rules.first_of_equals)
 waits = cpu_target().compile(rules.waits)
 
-jit = compiled(error_model="numpy", _nrt=False)
+jit = compiled(error_model="numpy")
 # A call costs more than most rows: tuples are passed field by field.
-inlined = compiled(error_model="numpy", _nrt=False, forceinline=True)
+inlined = compiled(error_model="numpy", forceinline=True)
 
 # Of two gains in float64, by what share of the products the lower may be off: 2^-53 each time
 # something is rounded, which is five times, and to spare.

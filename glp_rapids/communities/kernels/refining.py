@@ -37,7 +37,7 @@ from glp_rapids.jit.target import cpu_target
 
 noisy = cpu_target().compile(rules.noisy)
 
-jit = compiled(error_model="numpy", _nrt=False)
+jit = compiled(error_model="numpy")
 
 
 class Parts(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from glp_rapids.graph.connected import root
 from glp_rapids.jit.cache import kept
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 
 
 @jit

@@ -10,6 +10,8 @@ took 20 ns on one core, 4 of them without the residual and the total at its othe
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from glp_rapids.jit.atomic import atomic_add
@@ -24,7 +26,7 @@ AHEAD = 8  # rows whose neighbours are fetched, of twice as many the rows
 LINE = 8  # numbers of a cache line: what threads write for one another, one of them on each
 ALONE_BELOW = 1 << 13  # entries that one thread pushes before others are awake
 
-part = compiled(error_model="numpy", _nrt=False)
+part = compiled(error_model="numpy")
 
 
 @part
@@ -135,7 +137,7 @@ def _given(
         i += 1
 
 
-@ParallelKernel
+@partial(ParallelKernel, allocates=True)
 def push(
     team, indptr, indices, weights, total, damping, numbers, residual, allowed, entries, rounds,
     stop,

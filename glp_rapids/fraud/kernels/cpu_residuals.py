@@ -22,7 +22,7 @@ CHUNK = 256  # rows that a thread takes at a time
 AHEAD = 64  # entries: a row's end, guessed wrong, would stop reads; a fifth less, 14.7 million
 
 jit = kept(error_model="numpy")
-part = compiled(error_model="numpy", _nrt=False)
+part = compiled(error_model="numpy")
 
 
 @part

@@ -42,7 +42,7 @@ def interleave(before, old_value, new_value, to_union, to_old, value, rank):
             rank[u64(of)] = i + j
 
 
-@compiled(_nrt=False)
+@compiled()
 def _move_some(thread, threads, values, place, after):
     size = place.size
     for v in range(size * thread // threads, size * (thread + 1) // threads):

@@ -30,7 +30,7 @@ WRONG_BLOCKS, WRONG_INTERVALS, OUT_OF_RANGE, TWICE = -6, -7, -8, -9
 NODE, POSITION = range(2)
 
 
-@kept
+@kept(allocates=True)
 def decode(words, bits, codes, zeta, window, min_interval, arcs, indptr, indices, state):
     """Decode from ``state``, a node and its bit position, until the end or ``indices`` is full."""
     nodes = indptr.size - 1
@@ -85,7 +85,7 @@ def decode(words, bits, codes, zeta, window, min_interval, arcs, indptr, indices
     return DONE
 
 
-@kept
+@kept(allocates=True)  # for the case that the two overlap
 def _copy(words, bits, position, codes, zeta, known, out):
     """Copy blocks of a known list; give how many vertices that were, or what is wrong."""
     blocks, position = _read(words, bits, position, codes[BLOCK_COUNT], zeta)

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.sizes import Planned, planned_bytes
-from glp_rapids.propagation.failures import WORDS
 from glp_rapids.propagation.kernels.cpu import hash_votes, tables
 from glp_rapids.propagation.kernels.cpu.class_lists import class_offsets, largest_class
-from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, PARALLEL_FROM
+from glp_rapids.propagation.kernels.cpu.hash_votes import CHANGED, CHUNK, PARALLEL_FROM
 from glp_rapids.propagation.kernels.cpu.unit_votes import WORTH_COMPILING
 from glp_rapids.propagation.schedule import spans_of
 
@@ -108,7 +107,7 @@ def state_arrays(sizes: Sizes, layout: Layout) -> Arrays:
         "vertices": Planned(n, sizes.index_dtype),
         "slack": Planned(n, np.int32, -1),
         "tied": Planned(n, np.uint8, 0),
-        "errors": Planned((layout.threads, WORDS), np.int64, 0),
+        "errors": Planned((layout.threads, CHANGED + 1), np.int64, 0),
     }
 
 

@@ -47,7 +47,7 @@ class PackedLayout(Layout):
         return starts
 
 
-@compiled_for_cpu(error_model="numpy", _nrt=False)
+@compiled_for_cpu(error_model="numpy")
 def _find_some(thread, threads, places, offsets, bits, degrees, least, widths, begins, starts):
     first = places.size * thread // threads
     last = places.size * (thread + 1) // threads
@@ -72,7 +72,7 @@ def find_lists(team, places, offsets, bits, degrees, least, widths, begins, star
     together(team, _find_some, given)
 
 
-@compiled_for_cpu(error_model="numpy", _nrt=False)
+@compiled_for_cpu(error_model="numpy")
 def _move_some(thread, threads, begins, words, starts, copy):
     first = begins.size * thread // threads
     last = begins.size * (thread + 1) // threads

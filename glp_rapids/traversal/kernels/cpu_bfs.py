@@ -31,8 +31,8 @@ LATER = 8  # vertices: how far ahead of their turn rows are asked for
 CHUNK = 64  # words of a bitmap that a thread takes at a time
 MOST_VERTICES = (1 << 32) - 2  # that half a word can name
 
-jit = kept(error_model="numpy")
-part = compiled(error_model="numpy", _nrt=False)
+jit = kept(error_model="numpy", allocates=True)
+part = compiled(error_model="numpy")
 
 if config.DISABLE_JIT:
 

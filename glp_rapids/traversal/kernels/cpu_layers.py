@@ -8,7 +8,7 @@ from glp_rapids.jit.cache import kept
 
 U64 = np.uint64
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 
 
 @jit

@@ -6,7 +6,7 @@ import numpy as np
 
 from glp_rapids.jit.cache import kept
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 
 
 @jit

@@ -32,7 +32,7 @@ LOOK = 4095  # vertices between two looks at the flag, less one
 FAR = np.uint64(0xFFFFFFFF_FFFFFFFF)  # the word of a vertex without a distance
 MOST = (1 << 32) - 2  # the largest sum that half a word can hold
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 
 
 @jit

@@ -15,7 +15,7 @@ import numpy as np
 from glp_rapids.jit.cache import kept
 from glp_rapids.traversal.kernels.cpu_bfs import ONE, U64, trailing_zeros
 
-jit = kept(error_model="numpy")
+jit = kept(error_model="numpy", allocates=True)
 PLANES = 33  # of counters up to the number of vertices
 
 

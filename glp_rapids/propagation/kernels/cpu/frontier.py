@@ -40,7 +40,7 @@ def lists_of(classes: int, number_of_vertices: int, index_dtype: Any) -> Lists:
 
 
 # Arrays are lent and none is made: nobody counts references, and none is given back.
-jit = compiled_for_cpu(error_model="numpy", _nrt=False)
+jit = compiled_for_cpu(error_model="numpy")
 
 
 @jit

@@ -28,7 +28,7 @@ from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
 from glp_rapids.jit.target import DigestCache, made_of
 from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation.compile_program import Compiled, built_once
-from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, failure
+from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, WORDS, failure
 from glp_rapids.propagation.kernels.cpu import unit_votes
 from glp_rapids.propagation.kernels.cpu.atomics import take_one
 
@@ -41,6 +41,7 @@ LISTED = 8  # labels searched one by one before the table of slots is used
 # Entries. An empty parallel region took 2 microseconds on two idle cores, but milliseconds where
 # another process held one of them; a class has two, and a small graph is done before that.
 PARALLEL_FROM = 1 << 16
+CHANGED = WORDS  # beside what went wrong a thread has a word for how many labels it changed
 CHUNK = 256  # vertices a thread takes at a time: enough to amortise, few enough to balance
 
 
@@ -92,9 +93,9 @@ def chunks_of(compiled: Compiled, stamped: bool) -> tuple[Callable, Callable, Ca
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred, bears = compiled.preferred, traits.bears_changes
     # Arrays are lent and none is made, so nobody counts references: that cost more than most rows.
-    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
+    jit = compiled_for_cpu(error_model="numpy")
 
-    inlined = compiled_for_cpu(error_model="numpy", _nrt=False, forceinline=True)
+    inlined = compiled_for_cpu(error_model="numpy", forceinline=True)
 
     @inlined
     def slot_of(label, mask, direct):
@@ -291,7 +292,7 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
     volume_field = compiled.state_type._fields.index("volume") if counted else 0
     State = compiled.state_type
     evaluate_chunk, update_chunk, scratch_of = chunks_of(compiled, stamped)
-    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
+    jit = compiled_for_cpu(error_model="numpy")
 
     @jit
     def evaluate_some(
@@ -312,7 +313,7 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
     @jit
     def update_some(
         thread, threads, first, last, readers_indptr, readers, fields, scale, skip, slack,
-        winners, old, counts, changed_by, errors,
+        winners, old, counts, errors,
     ):  # fmt: skip
         """Update what the thread's chunks list; add up the changes."""
         state = State(*fields)
@@ -320,7 +321,7 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
         for chunk in range(thread, chunks, threads):
             if counts[chunk] > 0:
                 low = first + chunk * CHUNK
-                changed_by[thread] += update_chunk(
+                errors[thread, CHANGED] += update_chunk(
                     low, low + counts[chunk], readers_indptr, readers, state, scale, skip,
                     slack, winners, old, errors[thread],
                 )  # fmt: skip
@@ -332,7 +333,8 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
         skip, _ = flags
         threads = team.threads
         evaluates, updates, recounts = phases
-        changed_by = np.zeros(threads, np.int64)
+        for thread in range(threads):
+            errors[thread, CHANGED] = 0
         for group in range(class_indptr.size - 1):
             first, last = class_indptr[group], class_indptr[group + 1]
             if evaluates:
@@ -343,7 +345,7 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
             if updates:
                 together(team, update_some, (
                     threads, first, last, readers_indptr, readers, fields, rule.scale, skip,
-                    slack, winners, old, counts, changed_by, errors,
+                    slack, winners, old, counts, errors,
                 ))  # fmt: skip
             if counted and recounts:
                 labels = fields[0]
@@ -356,7 +358,10 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
                         now = labels[winners[0][position]]
                         if now >= 0:
                             volume[now] += 1
-        return changed_by.sum()
+        changed = 0
+        for thread in range(threads):
+            changed += errors[thread, CHANGED]
+        return changed
 
     cache = partial(DigestCache, digest=made_of(sweep, compiled.digest))
     return ParallelKernel(sweep, cache)

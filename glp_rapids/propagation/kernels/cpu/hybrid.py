@@ -62,7 +62,7 @@ def share_kernel(compiled: Compiled, stamped: bool) -> Callable:
     """Compile the evaluation of units for one program; ``stamped``: see `hash_votes.chunks_of`."""
     State = compiled.state_type
     evaluate_chunk, _, scratch_of = chunks_of(compiled, stamped)
-    jit = compiled_for_cpu(error_model="numpy", _nrt=False)
+    jit = compiled_for_cpu(error_model="numpy")
 
     @jit
     def begin(low, high, vertices, everybody, known, slack, tied):

@@ -40,7 +40,7 @@ LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the tab
 
 # A call of a function that takes arrays costs more than most rows do: dozens of arguments, and the
 # counts of references. Arrays are lent and none is made, so nobody has to count.
-inlined = compiled_for_cpu(error_model="numpy", forceinline=True, _nrt=False)
+inlined = compiled_for_cpu(error_model="numpy", forceinline=True)
 slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
 order_key = cpu_target().compile(tie_rules.order_key)
 
@@ -50,7 +50,7 @@ ONE = np.uint64(1)
 NEVER, NOBODY = np.uint64(0xFFFFFFFFFFFFFFFF), np.int64(0x7FFFFFFFFFFFFFFF)  # after all others
 
 
-@compiled_for_cpu(error_model="numpy", _nrt=False)
+@compiled_for_cpu(error_model="numpy")
 def _copy_some_rows(thread, threads, vertices, indptr, entries, starts, copy):
     first = vertices.size * thread // threads
     last = vertices.size * (thread + 1) // threads
@@ -239,7 +239,7 @@ def build(compiled: Compiled, chunk: int) -> Callable:
             return first_of(buffer, begin, end, places, table, none, rule.ties), votes, True
         return winner, votes, False
 
-    @compiled_for_cpu(error_model="numpy", _nrt=False)
+    @compiled_for_cpu(error_model="numpy")
     def evaluate_chunk(
         low, high, vertices, indptr, indices, weights, state, flags, rule, scratch,
         slack, tied, winners, errors,
