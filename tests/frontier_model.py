@@ -6,7 +6,6 @@ from streamed_model import NAMES
 
 from glp_rapids.propagation.kernels.gpu.frontier_lists import (
     BITS_OF_VERTEX,
-    ENTRIES,
     SPREADS,
     vertices_of,
 )
@@ -30,9 +29,8 @@ class FrontierModel:
         for v in active:
             assert run.slack[v] == 0
             run.slack[v] = -1
-            run.listed.counts[ENTRIES] += rows.indptr[v + 1] - rows.indptr[v]
             self._put(run, self.which, v)
-        spreads = run.listed.counts[ENTRIES] > run.most_entries and active.size > 0
+        spreads = False
         for _ in range(int(schedule.sweeps)):
             if spreads:
                 break

@@ -97,7 +97,7 @@ ALL_ACTIVE = {
 }
 
 
-# By the engine of few active vertices; by the other one, which goes on at once; and later.
+# By the engine of few active vertices; by the other one; and by that one after a sweep.
 LIMITS = {
     "few": {"OF_ENTRIES": 1, "OF_VERTICES": 1, "SPREAD": 1},
     "many": {"OF_ENTRIES": 10**9, "OF_VERTICES": 1},

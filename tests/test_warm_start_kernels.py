@@ -179,12 +179,17 @@ def test_those_of_lists_and_rows_are_active(kernels, monkeypatch, threads):
         for given in (rows, None):
             expected = {*one.tolist(), *other.tolist(), *new.tolist()} - {-1}
             expected |= set() if given is None else {v for row in around for v in row.tolist()}
+            entries = int(rows.degree[sorted(expected)].sum())
             for most in (0, len(expected) - 1, len(expected), n):
-                found = warm_start_gpu.active_of([one, other], new, given, n, max(most, 0))
-                if len(expected) > max(most, 0):
-                    assert found is None
-                else:
-                    assert sorted(found.tolist()) == sorted(expected)
+                for indptr in (None, rows.indptr):
+                    found = warm_start_gpu.active_of(
+                        [one, other], new, given, indptr, n, max(most, 0)
+                    )
+                    if len(expected) > max(most, 0):
+                        assert found is None
+                    else:
+                        assert sorted(found.vertices.tolist()) == sorted(expected)
+                        assert found.entries == (None if indptr is None else entries)
 
 
 @pytest.mark.parametrize("scheme", [None, "packed"])
@@ -195,13 +200,16 @@ def test_those_around_who_is_new_are_evaluated_as_on_a_cpu(kernels, monkeypatch,
         after = compress(after, scheme, order="degree", device="cpu")
     start = start_of(after, earlier, touched)
     assert start.new.size
-    workload = SimpleNamespace(graph=after, readers=after.rows(), skip=True)
+    rows = after.rows()
+    workload = SimpleNamespace(graph=after, rows=rows, readers=rows, skip=True)
     options = SimpleNamespace(retain=True, explore=0, devices=None, strategy="auto")
-    expected = warm_start.first_active(start, start.pending.rule, workload, options)
+    expected, entries = warm_start.first_active(start, start.pending.rule, workload, options)
+    assert entries == (None if scheme else rows.degree[expected].sum())
     assert 0 < expected.size < after.number_of_vertices // 8
     monkeypatch.setattr(type(after), "device", property(lambda graph: "gpu"))
     found = warm_start.first_active(start, start.pending.rule, workload, options)
-    assert sorted(found.tolist()) == expected.tolist()
+    assert sorted(found.vertices.tolist()) == expected.tolist()
+    assert found.entries == entries
     monkeypatch.setattr(warm_start, "MANY", after.number_of_vertices // (expected.size - 1))
     assert warm_start.first_active(start, start.pending.rule, workload, options) is None
 

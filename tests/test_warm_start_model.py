@@ -71,8 +71,8 @@ def test_runs_and_reports_are_those_of_a_cpu(on_model, which):
 # By which limit, and how many launches the kernels of few and of many active vertices then take.
 HANDED_OVER = {
     "never": ({}, (1, 0)),
-    "at once": ({"OF_ENTRIES": 10**6}, (1, 1)),
-    "before": ({"OF_VERTICES": 10**6}, (0, 1)),
+    "for its entries": ({"OF_ENTRIES": 10**6}, (0, 1)),
+    "for its vertices": ({"OF_VERTICES": 10**6}, (0, 1)),
     "after a sweep": ({"SPREAD": 10**6}, (1, 1)),
     "for its classes": ({"MOST_CLASSES": 4}, (0, 1)),
     "for its longest row": ({"LONGEST": 3}, (0, 1)),
@@ -106,11 +106,11 @@ def test_where_changes_spread_the_persistent_engine_goes_on(on_model, monkeypatc
                 assert (on_model.models[gpu_frontier].launches, len(built)) == launches
 
 
-@pytest.mark.parametrize("which", [*RUNS, "at once, handed over"])
+@pytest.mark.parametrize("which", [*RUNS, "few, handed over"])
 def test_who_lost_all_neighbours_is_not_pending(on_model, monkeypatch, which):
     make, more = RUNS.get(which, (gpu_frontier.engine_for, {}))
     if which not in RUNS:
-        monkeypatch.setattr(gpu_frontier, "OF_ENTRIES", 10**6)
+        monkeypatch.setattr(gpu_frontier, "SPREAD", 10**6)
     before, after, around = neighbours_lost()
     found = label_propagation(before, tol=0.0)
     for sweeps in (1, 2):

@@ -141,7 +141,10 @@ def _run(
         active = None
         if options.streams_to is None:
             active = first_active(start, rule, workload, options)
-        workload = replace(workload, marks=marks, active=active)
+        workload = replace(workload, marks=marks)
+        if active is not None:
+            vertices, entries = active
+            workload = replace(workload, active=vertices, active_entries=entries)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if options.devices is not None:
         engine_class = engine_on(options.devices, way)

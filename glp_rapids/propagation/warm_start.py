@@ -25,7 +25,7 @@ from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 from glp_rapids.propagation.results import first_positions
 from glp_rapids.propagation.schedule import UNKNOWN
-from glp_rapids.propagation.warm_start_gpu import active_of, beginning_of
+from glp_rapids.propagation.warm_start_gpu import Active, active_of, beginning_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -316,7 +316,9 @@ def _touched(graph: BaseGraph, touched: Any) -> Any:
     return to_device(graph.vertices.lookup(touched, "touched", absent=True), graph.device)
 
 
-def first_active(start: Start, rule: str | None, workload: Workload, options: Options) -> Any:
+def first_active(
+    start: Start, rule: str | None, workload: Workload, options: Options
+) -> Active | None:
     """Return the vertices that are to be evaluated at first, on the device; None: all.
 
     Fewer than all are only where it is certain that the others are settled. In host memory they
@@ -337,12 +339,15 @@ def first_active(start: Start, rule: str | None, workload: Workload, options: Op
     lists = [start.touched, vertices_of(graph.vertices, words, graph.id_words)]
     most, readers = number // MANY, workload.readers
     if graph.device == "gpu":
-        if readers.form == "compressed" and start.new.size:
+        indptr = None
+        if readers.form == "plain":
+            indptr = workload.rows.indptr
+        elif start.new.size:
             around = readers.neighbours_of(start.new, most=number)
             if around is None:
                 return None
             lists, readers = [*lists, around], None
-        return active_of(lists, start.new, readers, number, most)
+        return active_of(lists, start.new, readers, indptr, number, most)
     from glp_rapids.propagation.engines.cpu_streamed import neighbours_of
 
     wanted = np.zeros(number + 1, bool)  # the last one, [-1], stands for all that are no vertices
@@ -350,4 +355,10 @@ def first_active(start: Start, rule: str | None, workload: Workload, options: Op
     for vertices in lists:
         wanted[vertices] = True
     active = np.flatnonzero(wanted[:number])
-    return None if active.size > most else active
+    if active.size > most:
+        return None
+    entries = None
+    if readers.form == "plain":
+        indptr = np.asarray(workload.rows.indptr)
+        entries = int((indptr[active + 1] - indptr[active]).sum())
+    return Active(active, entries)

@@ -27,6 +27,8 @@ Array = Any
 NOTHING = 0xFFFFFFFF
 # Words before: 0 if something is wrong, 0 if a partition is negative, one less than are new.
 HEAD = 3
+# Words before a bit a vertex: how many are marked, nothing, and in two the entries of their rows.
+MARKS = 4
 # Threads in all that look at the neighbours of new vertices; as powers of two, those of a vertex.
 THREADS, FEWEST, MOST = 1 << 22, 5, 10
 
@@ -37,6 +39,13 @@ class Beginning(NamedTuple):
     labels: Array
     new: Array
     negative: bool  # whether a partition is
+
+
+class Active(NamedTuple):
+    """The vertices that are evaluated first."""
+
+    vertices: Array
+    entries: int | None = None  # in their rows, where these were counted
 
 
 def beginning_of(
@@ -68,26 +77,34 @@ def beginning_of(
     return Beginning(labels, new, not no_negative)
 
 
-def active_of(lists: list[Array], new: Array, rows: CSR | None, size: int, most: int) -> Any:
+def active_of(
+    lists: list[Array], new: Array, readers: CSR | None, indptr: Array | None, size: int, most: int
+) -> Active | None:
     """Return which of ``size`` vertices are in one of the lists, in any order.
 
-    Those in the plain ``rows`` of ``new`` vertices are, too, unless ``rows`` is None. What is
-    negative in a list is no vertex. None is returned for more vertices than ``most``.
+    Those in the plain rows ``readers`` of ``new`` vertices are, too, unless it is None. What is
+    negative in a list is no vertex. ``indptr``: of the rows whose entries are counted. None is
+    returned for more vertices than ``most``.
     """
     import cupy
 
-    words = cupy.zeros(1 + -(-size // 32), np.uint32)  # how many, and a bit a vertex
+    words = cupy.zeros(MARKS + -(-size // 32), np.uint32)
     found = cupy.empty(most, np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+    starts = words[:2].view(np.int64) if indptr is None else indptr
+    common = most, int(indptr is not None), starts, words, found
     of_list, of_rows = _kernels_of_active()
     for vertices in (*lists, new):
         if vertices.size:
-            of_list(to_device(vertices, "gpu"), most, words, found)
-    if rows is not None and new.size:
+            of_list(to_device(vertices, "gpu"), *common)
+    if readers is not None and new.size:
         power = min(max((THREADS // new.size).bit_length() - 1, FEWEST), MOST)
         threads = new.size << power
-        of_rows(new, rows.indptr, rows.indices, power, most, words, found, size=threads)
-    count = int(words[0])
-    return None if count > most else found[:count].copy()
+        of_rows(new, readers.indptr, readers.indices, power, *common, size=threads)
+    head = to_host(words[:MARKS])
+    count, entries = int(head[0]), int(head[2:].view(np.uint64)[0])
+    if count > most:
+        return None
+    return Active(found[:count].copy(), None if indptr is None else entries)
 
 
 @functools.cache
@@ -135,13 +152,19 @@ def _kernels_of_labels() -> tuple[Any, Any]:
 
 
 _MARK = """
-template <class V>
-__device__ void glp_mark(long long vertex, unsigned int most, unsigned int* words, V* found) {
+template <class V, class P>
+__device__ void glp_mark(
+    long long vertex, unsigned int most, bool counts, P& indptr, unsigned int* words, V* found
+) {
     unsigned int bit = 1u << (vertex & 31);
-    unsigned int* word = words + 1 + (vertex >> 5);
+    unsigned int* word = words + 4 + (vertex >> 5);
     if (words[0] > most || (*word & bit) != 0 || (atomicOr(word, bit) & bit) != 0) return;
     unsigned int place = atomicAdd(words, 1u);
     if (place < most) found[place] = (V)vertex;
+    if (counts) {
+        unsigned long long entries = indptr[vertex + 1] - indptr[vertex];
+        if (entries) atomicAdd((unsigned long long*)(words + 2), entries);
+    }
 }
 """
 
@@ -151,20 +174,22 @@ def _kernels_of_active() -> tuple[Any, Any]:
     """Compile what marks a list of vertices, and what marks those in their rows."""
     import cupy
 
-    of_list = "if (vertex >= 0) glp_mark((long long)vertex, most, &words[0], &found[0])"
+    of_list = """
+        if (vertex >= 0) glp_mark((long long)vertex, most, counts, indptr, &words[0], &found[0])
+    """
     of_rows = """
         long long vertex = vertices[i >> power], threads = 1LL << power;
-        long long end = indptr[vertex + 1];
-        for (long long j = indptr[vertex] + (i & (threads - 1)); j < end; j += threads)
-            glp_mark((long long)indices[j], most, &words[0], &found[0]);
+        long long end = begins[vertex + 1];
+        for (long long j = begins[vertex] + (i & (threads - 1)); j < end; j += threads)
+            glp_mark((long long)indices[j], most, counts, indptr, &words[0], &found[0]);
     """
+    common = "uint32 most, int32 counts, raw int64 indptr", "raw uint32 words, raw V found"
     return (
         cupy.ElementwiseKernel(
-            "T vertex, uint32 most", "raw uint32 words, raw V found", of_list, "glp_mark_vertices",
-            preamble=_MARK,
+            f"T vertex, {common[0]}", common[1], of_list, "glp_mark_vertices", preamble=_MARK
         ),
         cupy.ElementwiseKernel(
-            "raw T vertices, raw int64 indptr, raw I indices, int32 power, uint32 most",
-            "raw uint32 words, raw V found", of_rows, "glp_mark_neighbours", preamble=_MARK,
+            f"raw T vertices, raw int64 begins, raw I indices, int32 power, {common[0]}", common[1],
+            of_rows, "glp_mark_neighbours", preamble=_MARK,
         ),
     )  # fmt: skip

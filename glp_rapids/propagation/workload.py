@@ -40,8 +40,9 @@ class Workload:
     the bytes that an engine which streams may take for arrays of its own; None: as it likes.
     ``caches``: it takes all of that, for lists that stay.
     ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
-    ``active``: then only these are evaluated in it, and who is woken; None: all. ``program``: for
-    engines that compile it for another device, too.
+    ``active``: then only these are evaluated in it, and who is woken; None: all.
+    ``active_entries``: in their rows, if these are plain. ``program``: for engines that compile
+    it for another device, too.
     """
 
     graph: BaseGraph
@@ -62,6 +63,7 @@ class Workload:
     caches: bool = True
     marks: bool = False
     active: Any = None
+    active_entries: int | None = None
 
     @property
     def largest_degree(self) -> int:

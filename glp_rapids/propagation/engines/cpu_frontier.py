@@ -29,11 +29,9 @@ BUFFER = 1 << 12  # entries, or the longest row
 
 def engine_for(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> SweptEngine:
     """Return the engine of plain rows that suits how many vertices are active."""
-    indptr, active = np.asarray(workload.rows.indptr), workload.active
-    few = active is not None and active.size * OF_VERTICES <= indptr.size
-    if few:
-        entries = int((indptr[active + 1] - indptr[active]).sum())
-        few = entries * OF_ENTRIES <= workload.rows.number_of_edges
+    rows, active = workload.rows, workload.active
+    few = active is not None and active.size * OF_VERTICES <= rows.number_of_vertices
+    few = few and workload.active_entries * OF_ENTRIES <= rows.number_of_edges
     return (FrontierCpuEngine if few else CpuEngine)(workload, compiled, fields)
 
 

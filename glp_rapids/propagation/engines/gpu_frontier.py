@@ -51,6 +51,7 @@ def engine_for(
     few = workload.active is not None and workload.marks
     few = few and not any(key[0] == "workspace" for key in workload.kept)
     few = few and workload.active.size * OF_VERTICES <= workload.graph.number_of_vertices
+    few = few and workload.active_entries * OF_ENTRIES <= workload.rows.number_of_edges
     few = few and workload.classes <= frontier_lists.MOST_CLASSES and _rows_are_short(workload)
     return (FrontierGpuEngine if few else PersistentEngine)(workload, compiled, fields)
 
@@ -127,7 +128,6 @@ class FrontierGpuEngine(LaunchedEngine):
             id_words=self._workload.id_words.words,
             classes=np.int64(classes),
             indptr=self._workload.rows.indptr,
-            most_entries=np.int64(entries // OF_ENTRIES),
             most_listed=np.int64(size // SPREAD),
             step=made["counts"],
         )

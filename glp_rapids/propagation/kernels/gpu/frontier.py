@@ -269,7 +269,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
         run = FrontierRun(
             arrays.slack, arrays.winner, arrays.long_lists, arrays.changed, arrays.barrier,
             arrays.control, arrays.listed, arrays.first_id, arrays.id_words, arrays.classes,
-            arrays.indptr, arrays.most_entries, arrays.most_listed, step,
+            arrays.indptr, arrays.most_listed, step,
         )  # fmt: skip
         # Our own barrier, which is inlined; asking for the grid makes the launch cooperative.
         cuda.cg.this_grid()
@@ -290,10 +290,10 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
             step[STEP.list] = run.control[2]
             step[STEP.beyond] = 0
         cuda.syncthreads()
-        spreads = False
         if active.size > 0:
-            spreads = list_first(active, run, sweep)
+            list_first(active, run, sweep)
         stretch, place = np.int64(cuda.gridsize(1)), place_of(np.int64(0), thread)
+        spreads = False
         for _ in range(schedule.sweeps):
             if spreads:
                 break

@@ -17,7 +17,6 @@ from glp_rapids.jit.cuda import cuda, load_fresh
 from glp_rapids.jit.target import Target
 from glp_rapids.propagation import ties
 from glp_rapids.propagation.kernels.gpu.shared_memory import ALL, LANES
-from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
 OF_WARP = 128  # entries in the longest row that a warp reads; others are long, and of a block
 LONG_ROW = np.int64(1) << 40  # in a count of members, one whose row is long
@@ -25,9 +24,9 @@ MOST_LONG_ROWS = (1 << 23) - 1  # that such a count has room for
 BITS_OF_VERTEX = 52  # of a member, below its class
 MOST_CLASSES = 32  # that a warp looks at together; more were not tried on a GPU
 
-# The words of ``Listed.counts``: members of both lists, entries in the rows of the first ones,
-# whether another engine has to go on, and long rows of a step.
-ENTRIES, SPREADS, LONG_ROWS, COUNTS = 2, 3, 4, 5
+# The words of ``Listed.counts``: members of both lists, whether another engine has to go on, and
+# long rows of a step.
+SPREADS, LONG_ROWS, COUNTS = 2, 3, 4
 
 
 class StepSlots(NamedTuple):
@@ -68,7 +67,6 @@ class FrontierRun(NamedTuple):
     id_words: Any
     classes: Any
     indptr: Any  # of the rows
-    most_entries: Any  # in the rows of who is active at first; with more, another engine runs
     most_listed: Any  # vertices after a sweep; with more, another engine goes on
     step: Any  # in shared memory, see `StepSlots`; before the kernel has it: any int64
 
@@ -119,7 +117,6 @@ def build(grid_barrier: Any, target: Target) -> ListFunctions:
         run.listed.members[which, place] = (number << BITS_OF_VERTEX) | np.int64(v)
         one = np.int64(1) if degree <= OF_WARP else LONG_ROW + 1
         cuda.atomic.add(run.listed.of_class, which * run.classes + number, one)
-        return degree
 
     @cuda.jit(device=True)
     def take_one(run, readers, u):
@@ -129,18 +126,14 @@ def build(grid_barrier: Any, target: Target) -> ListFunctions:
 
     @cuda.jit(device=True)
     def list_first(active, run, sweep):
-        """List who is active at first; return whether they are too many for this kernel."""
-        entries, i = np.int64(0), np.int64(cuda.grid(1))
+        """List who is active at first."""
+        i = np.int64(cuda.grid(1))
         while i < active.size:
             v = active[i]
             run.slack[np.uint64(v)] = -1
-            entries += put(run, v)
+            put(run, v)
             i += np.int64(cuda.gridsize(1))
-        entries = sum_by_shuffles(entries)
-        if cuda.laneid == 0 and entries > 0:
-            cuda.atomic.add(run.listed.counts, ENTRIES, entries)
         grid_barrier(run, sweep)
-        return load_fresh(run.listed.counts, ENTRIES) > run.most_entries
 
     @cuda.jit(device=True)
     def find_class(first, span, run):
