@@ -108,19 +108,54 @@ def test_a_constant_is_compiled_as_the_number_that_it_becomes():
     assert signature[0] == numba.int64
 
 
-def test_who_makes_arrays_says_so():
-    def made(size):
-        return np.empty(size)
+def made(size):
+    return np.empty(size)
 
-    def given(values):
-        return values, values[1:]
 
-    for function, argument in ((made, 3), (given, np.arange(3))):
-        with pytest.raises((TypeError, numba.TypingError)):
-            compiled(function)(argument)
-    assert compiled(made, allocates=True)(3).size == 3
-    whole, rest = compiled(given, allocates=True)(np.arange(3))
-    assert (whole.tolist(), rest.tolist()) == ([0, 1, 2], [1, 2])
+def added_up(size):
+    return np.zeros(size).sum()
+
+
+def given(values):
+    return values
+
+
+def rest(values):
+    return values, values[1:]
+
+
+def rest_or_none(values):
+    if values.size < 2:
+        return None
+    return values[1:]
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "said"),
+    [*((one, 3, "passed into the function") for one in (made, added_up)),
+     *((one, np.arange(3), "need `allocates`") for one in (given, rest, rest_or_none))],
+)  # fmt: skip
+def test_who_makes_or_returns_arrays_says_so(function, argument, said):
+    with pytest.raises((TypeError, numba.core.errors.NumbaError), match=said):
+        compiled(function)(argument)
+    result = compiled(function, allocates=True)(argument)
+    if function is made:
+        assert result.shape == (3,)
+    else:
+        np.testing.assert_equal(result, function(argument))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_arrays_go_from_one_that_counts_to_another(counts):
+    of_rest = compiled(rest, allocates=counts)
+
+    def last(values):
+        _, after = of_rest(values)
+        return after[after.size - 1]
+
+    assert compiled(last, allocates=counts)(np.arange(3)) == 2
+    with pytest.raises(numba.TypingError, match="need `allocates`"):
+        compiled(last, allocates=not counts)(np.arange(3))
 
 
 def test_linked_functions_have_their_constants_and_raise_what_they_say(capfd):

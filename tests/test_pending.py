@@ -12,13 +12,13 @@ from cases import some
 from graphs import GRAPHS, edges
 from hypothesis import given
 from hypothesis import strategies as st
-from warm_graphs import few_edges_changed
-from warm_runs import assert_same_run
+from warm_graphs import few_edges_changed, neighbours_lost
+from warm_runs import assert_same_report, assert_same_run
 
 import glp_rapids
 from glp_rapids import Program, as_graph, label_propagation, propagate
 from glp_rapids.propagation import pending, warm_start
-from glp_rapids.propagation.engines import cpu_frontier
+from glp_rapids.propagation.engines import cpu_arrays, cpu_frontier
 from glp_rapids.propagation.pending import Pending
 
 
@@ -70,6 +70,20 @@ def few_are_few(spread=0):
 
 
 # ---------------------------------------------------------------- who need not be evaluated
+
+
+@pytest.mark.parametrize("way", ["plain", "streamed plain", "packed"])
+def test_who_lost_all_neighbours_is_not_pending(way, monkeypatch):
+    monkeypatch.setattr(cpu_arrays, "SMALL", 0)
+    before, after, around = neighbours_lost()
+    found = label_propagation(before, tol=0.0)
+    given = glp_rapids.compress(after, "packed") if way == "packed" else after
+    for sweeps in (1, 2):
+        how = {"initial": found, "touched": around, "tol": 0.0, "max_iter": sweeps}
+        run = label_propagation(given, way=way, **how)
+        assert run.attrs["glp"]["way"] == way
+        assert run.attrs["glp"]["pending"].words().size
+        assert_same_report(run, label_propagation(after, **how))
 
 
 @st.composite

@@ -238,7 +238,7 @@ class SourceCache(KeptCpuCode):
 
 
 def kept(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function of this package as ``njit`` does, without the GIL, and keep it on disk."""
+    """Compile a function of this package, with the options of `compiled`, and keep it on disk."""
     if function is None:
         return functools.partial(kept, **options)
     return keep_on_disk(

@@ -14,11 +14,21 @@ from typing import Any
 
 import numba
 from numba import _dynfunc
-from numba.core import compiler, config, environment, typed_passes, types
+from numba.core import (
+    compiler,
+    config,
+    environment,
+    errors,
+    targetconfig,
+    typed_passes,
+    types,
+)
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
 from glp_rapids.jit.signatures import found_once
+
+ARRAYS_ARE_COUNTED = "returns an array, which it and whoever calls it need `allocates` for"
 
 
 class LinkedLibrary(JITCodeLibrary):
@@ -95,7 +105,7 @@ class _WholeCompiler(_Compiler):
     def compile_extra(self, function: Callable) -> Any:
         found = super().compile_extra(function)
         if not self.state.flags.nrt and _holds_arrays(found.signature.return_type):
-            raise TypeError(f"{function.__qualname__} returns an array, which `allocates` is for")
+            raise TypeError(f"{function.__qualname__} {ARRAYS_ARE_COUNTED}")
         return found
 
     def define_pipelines(self) -> list:
@@ -121,15 +131,18 @@ class _LinkedCompiler(_Compiler):
 
 
 def _holds_arrays(kind: types.Type) -> bool:
+    if isinstance(kind, types.Optional):
+        return _holds_arrays(kind.type)
     parts = kind.types if isinstance(kind, types.BaseTuple) else ()
     return isinstance(kind, types.Buffer) or any(map(_holds_arrays, parts))
 
 
 def compiled(function: Callable | None = None, *, allocates: bool = False, **options: Any) -> Any:
-    """Compile a function as ``njit`` does, without the GIL; what compiled code calls is linked.
+    """Compile a function without the GIL; what compiled code calls is linked.
 
-    ``allocates``: whether it makes arrays, or what it calls does. Of arrays that are lent nobody
-    has to count references: that took longer than most rows, and a tenth of the time to compile.
+    ``allocates``: whether it makes arrays or is given new ones by what it calls, so that references
+    are counted, as ``njit`` does. Of arrays that are lent nobody has to: that took longer than most
+    rows, and a tenth of the time to compile.
     """
     if function is None:
         return lambda one: compiled(one, allocates=allocates, **options)
@@ -148,10 +161,16 @@ def compiled(function: Callable | None = None, *, allocates: bool = False, **opt
     def get_call_template(args: tuple, kws: dict) -> Any:
         # A variable that begins with a constant is one at first, and a number later on in a loop:
         # Numba would compile what takes it for both, though only the latter is called.
-        return template_of(
+        found = template_of(
             tuple(types.unliteral(one) for one in args),
             {name: types.unliteral(one) for name, one in kws.items()},
         )
+        caller, (_, _, given, _) = targetconfig.ConfigStack.top_or_none(), found
+        if caller is not None and caller.nrt != allocates:
+            kind = whole.linked.overloads[tuple(given)].signature.return_type
+            if _holds_arrays(kind):
+                raise errors.TypingError(f"{function.__qualname__} {ARRAYS_ARE_COUNTED}")
+        return found
 
     whole.get_call_template = get_call_template
     whole.get_overload = whole.linked.get_overload

@@ -115,6 +115,6 @@ def cpu_target() -> Target:
     def rint(value):
         return np.rint(value)
 
-    # Contraction is off unless fastmath is asked for, so a*b+c rounds twice here as on the GPU.
-    # a user's functions may make arrays
+    # Contraction is off unless fastmath is asked for, so a*b+c rounds twice here as on the GPU. A
+    # user's function that makes arrays compiles, so that what is said of it is that it may raise.
     return Target("cpu", compiled(error_model="numpy", allocates=True), rint)

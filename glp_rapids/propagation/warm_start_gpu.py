@@ -101,7 +101,7 @@ def active_of(
         threads = new.size << power
         of_rows(new, readers.indptr, readers.indices, power, *common, size=threads)
     head = to_host(words[:MARKS])
-    count, entries = int(head[0]), int(head[2:].view(np.uint64)[0])
+    count, entries = int(head[0]), int(head[-2:].view(np.uint64)[0])
     if count > most:
         return None
     return Active(found[:count].copy(), None if indptr is None else entries)
@@ -157,16 +157,16 @@ __device__ void glp_mark(
     long long vertex, unsigned int most, bool counts, P& indptr, unsigned int* words, V* found
 ) {
     unsigned int bit = 1u << (vertex & 31);
-    unsigned int* word = words + 4 + (vertex >> 5);
+    unsigned int* word = words + MARKS + (vertex >> 5);
     if (words[0] > most || (*word & bit) != 0 || (atomicOr(word, bit) & bit) != 0) return;
     unsigned int place = atomicAdd(words, 1u);
     if (place < most) found[place] = (V)vertex;
     if (counts) {
         unsigned long long entries = indptr[vertex + 1] - indptr[vertex];
-        if (entries) atomicAdd((unsigned long long*)(words + 2), entries);
+        if (entries) atomicAdd((unsigned long long*)(words + MARKS - 2), entries);
     }
 }
-"""
+""".replace("MARKS", str(MARKS))
 
 
 @functools.cache

@@ -14,7 +14,6 @@ from glp_rapids.jit.cpu import compiled
 
 U64 = np.uint64
 
-# Arrays are lent and none is made, so nobody counts references.
 inlined = compiled(error_model="numpy", forceinline=True)
 
 

@@ -107,6 +107,7 @@ def state_arrays(sizes: Sizes, layout: Layout) -> Arrays:
         "vertices": Planned(n, sizes.index_dtype),
         "slack": Planned(n, np.int32, -1),
         "tied": Planned(n, np.uint8, 0),
+        # of each thread: what went wrong, and how many labels it changed
         "errors": Planned((layout.threads, CHANGED + 1), np.int64, 0),
     }
 

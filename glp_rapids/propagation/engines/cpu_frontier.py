@@ -28,7 +28,7 @@ BUFFER = 1 << 12  # entries, or the longest row
 
 
 def engine_for(workload: Workload, compiled: Compiled, fields: dict[str, Any]) -> SweptEngine:
-    """Return the engine of plain rows that suits how many vertices are active."""
+    """Return the engine of plain rows that suits how many vertices and entries are active."""
     rows, active = workload.rows, workload.active
     few = active is not None and active.size * OF_VERTICES <= rows.number_of_vertices
     few = few and workload.active_entries * OF_ENTRIES <= rows.number_of_edges
@@ -60,7 +60,7 @@ class FrontierCpuEngine(CpuArrays, SweptEngine):
     def sweep(self, rule: Rule) -> int:
         """Do one sweep; return how many labels it changed."""
         if self._rest is None and self._lists.count[0] * SPREAD > self._slack.size:
-            spread = replace(self._workload, active=self.pending())
+            spread = replace(self._workload, active=self.pending(), active_entries=None)
             self._rest = CpuEngine(spread, self._compiled, self._fields)
             self._rest.go_on(self._slack)
         if self._rest is not None:

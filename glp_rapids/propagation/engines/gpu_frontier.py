@@ -44,7 +44,7 @@ _built: dict[tuple, tuple] = {}
 def engine_for(
     workload: Workload, compiled: Compiled, fields: dict[str, Any]
 ) -> FrontierGpuEngine | PersistentEngine:
-    """Return the engine of plain rows that suits how many vertices are active.
+    """Return the engine of plain rows that suits how many vertices and entries are active.
 
     Where an earlier run has left an order of the rows, there is nothing to be saved.
     """

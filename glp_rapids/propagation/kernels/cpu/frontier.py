@@ -39,7 +39,6 @@ def lists_of(classes: int, number_of_vertices: int, index_dtype: Any) -> Lists:
     )  # fmt: skip
 
 
-# Arrays are lent and none is made: nobody counts references, and none is given back.
 jit = compiled_for_cpu(error_model="numpy")
 
 

@@ -92,7 +92,6 @@ def chunks_of(compiled: Compiled, stamped: bool) -> tuple[Callable, Callable, Ca
     update_vertex, say = compiled.update_vertex, _say(compiled)
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
     preferred, bears = compiled.preferred, traits.bears_changes
-    # Arrays are lent and none is made, so nobody counts references: that cost more than most rows.
     jit = compiled_for_cpu(error_model="numpy")
 
     inlined = compiled_for_cpu(error_model="numpy", forceinline=True)

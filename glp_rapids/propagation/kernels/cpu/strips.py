@@ -44,7 +44,10 @@ def _select_some(
     thread, threads, listed, row_ends, row_starts, all_active, revisit_tied, slack, tied, numbers,
     entries, selected, starts,
 ):  # fmt: skip
-    """List one thread's vertices to be evaluated, and where their rows start."""
+    """List one thread's vertices to be evaluated, and where their rows start.
+
+    Who has no row is settled without.
+    """
     number, entry = numbers[thread], entries[thread]
     first = listed.size * thread // threads
     for position in range(first, listed.size * (thread + 1) // threads):
@@ -56,6 +59,8 @@ def _select_some(
                 starts[np.uint64(number)] = entry
                 number += 1
                 entry += degree
+            elif not all_active:
+                slack[v] = 0
 
 
 @ParallelKernel

@@ -38,8 +38,7 @@ BUFFER = 4096  # labels gathered before they are counted: 16 KB, half of a first
 WORTH_COMPILING = 1 << 16  # entries to copy
 LARGEST_TABLE = 1 << 25  # vertices: 256 MB a thread; larger graphs take the table of slots
 
-# A call of a function that takes arrays costs more than most rows do: dozens of arguments, and the
-# counts of references. Arrays are lent and none is made, so nobody has to count.
+# A call of a function that takes arrays, dozens of arguments, costs more than most rows do.
 inlined = compiled_for_cpu(error_model="numpy", forceinline=True)
 slack_of = compiled_for_cpu(error_model="numpy")(slack_rule.slack_of)
 order_key = cpu_target().compile(tie_rules.order_key)
