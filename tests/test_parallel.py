@@ -77,6 +77,17 @@ def test_one_thread_goes_on_alone_where_others_are_waited_for():
     assert 1 <= len(calls) <= 5  # of 60 regions
 
 
+def test_whoever_calls_keeps_the_number_of_threads():
+    def added(team, values, sums, calls):
+        together(team, _add, (team.threads, (values, (sums, calls)), 2, None))
+
+    before = numba.get_num_threads()
+    sums, calls = np.zeros((2, 5), np.int64)
+    ParallelKernel(added)(5, np.arange(1001), sums, calls)  # its first region is never one thread's
+    assert sums.sum() == 2 * 500_500
+    assert numba.get_num_threads() == before
+
+
 def test_a_function_is_called_from_python_and_from_compiled_code():
     @compiled(error_model="numpy")
     def half(value):

@@ -86,11 +86,17 @@ class ParallelKernel:
 
     def __call__(self, threads: int, *arguments: Any) -> Any:
         """Call the function with a team of so many threads, or one thread in their place."""
-        if ALONE or threads == 1 or threads_available() == 1:
+        available = 1 if ALONE or threads == 1 else threads_available()
+        if available == 1:
             return self.compiled(Team(threads, 0), *arguments)
         team = Team(threads, _parallel_for())
         if numba.threading_layer() != "workqueue":
-            return self.compiled(team, *arguments)
+            try:
+                return self.compiled(team, *arguments)
+            finally:
+                # with OpenMP a region's threads are what the caller has from then on
+                if threads != available:
+                    numba.set_num_threads(available)
         with _in_turn:
             return self.compiled(team, *arguments)
 
