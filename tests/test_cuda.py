@@ -118,17 +118,19 @@ def compile_persistent(monkeypatch, run, graph, capability):
     return signature
 
 
-# Neighbours of 32 and 64 bits; the oldest generation and the newest. The kernel of plain votes is
-# compiled in tests/test_shipped.py. A compile takes some 20 s, so these two.
+# With weights and without; neighbours of 32 and 64 bits; the oldest generation and the newest. A
+# compile takes some 20 s, so these four.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("run", "weights", "index_type", "capability"),
     [
-        ("program", np.float64, np.int32, CAPABILITIES[0]),
-        ("speaker", np.float32, np.int64, CAPABILITIES[-1]),
+        ("program", np.float64, np.int32, (9, 0)),
+        ("classic", None, np.int32, CAPABILITIES[0]),
+        ("layered", None, np.int32, CAPABILITIES[-1]),
+        ("speaker", np.float32, np.int64, (9, 0)),
     ],
 )
-def test_variants_of_the_persistent_kernel_compile(
+def test_every_variant_of_the_persistent_kernel_compiles(
     monkeypatch, run, weights, index_type, capability
 ):
     graph = edges(weighted=weights is not None, dtype=weights)
@@ -160,21 +162,21 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
     assert "fma.rn" not in code
 
 
-@pytest.mark.exhaustive
-def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch):
-    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
-    compile_persistent(monkeypatch, "classic", graph, (9, 0))
-
-
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
+    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
+    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
+    signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
+    assert signature[5].types[1].dtype.name == np.dtype(index_type).name
+
+
 @pytest.mark.exhaustive
 def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatch):
     graph = edges(weighted=False)
     graph = replace(graph, weights=np.full(graph.number_of_edges, 2.5), _derived={})
-    graph = glp_rapids.compress(graph, "cgr")
-    monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(np.int64)))
-    signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
-    assert signature[5].types[1].dtype.name == "int64"
+    compile_persistent(monkeypatch, "classic", glp_rapids.compress(graph, "cgr"), (9, 0))
 
 
 @pytest.mark.exhaustive

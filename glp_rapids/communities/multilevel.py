@@ -140,10 +140,11 @@ def multilevel_label_propagation(
     a million vertices and entries of which refining leaves more than three quarters of the entries
     below, as on Kronecker graphs, is moved, and so are those above.
 
-    Five sweeps a level are few where vertices have many neighbours and hardly more of them inside
-    their community than elsewhere. On 20,000 vertices of 200 neighbours, 12% of which keep to one
-    of ten groups, this ends at .058 of modularity, NetworKit's PLM at .064, and igraph's Leiden, in
-    twenty times the time, at .098 (a script); with 16% Leiden ends at .127, this at .138.
+    Communities that can hardly be told are missed: dense ones that have few more edges inside than
+    chance has. On 20,000 vertices of 200 neighbours, where 12% of the edges keep to one of ten
+    groups, this ends at .058 of modularity, NetworKit's PLM at .064, and two iterations of igraph's
+    Leiden, in twenty times the time, at .098; with 16% Leiden ends at .127, this at .138 (a script,
+    one graph each).
 
     Blondel et al., "Fast unfolding of communities in large networks", J. Stat. Mech. (2008); Traag,
     Waltman and van Eck, "From Louvain to Leiden", Scientific Reports 9 (2019), algorithm A.2; the

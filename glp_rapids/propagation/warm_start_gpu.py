@@ -45,7 +45,7 @@ class Active(NamedTuple):
     """The vertices that are evaluated first."""
 
     vertices: Array
-    entries: int | None = None  # in their rows, where these were counted
+    entries: int | None  # in their rows; None: they are compressed
 
 
 def beginning_of(
@@ -183,13 +183,13 @@ def _kernels_of_active() -> tuple[Any, Any]:
         for (long long j = begins[vertex] + (i & (threads - 1)); j < end; j += threads)
             glp_mark((long long)indices[j], most, counts, indptr, &words[0], &found[0]);
     """
-    common = "uint32 most, int32 counts, raw int64 indptr", "raw uint32 words, raw V found"
+    given, written = "uint32 most, int32 counts, raw int64 indptr", "raw uint32 words, raw V found"
     return (
         cupy.ElementwiseKernel(
-            f"T vertex, {common[0]}", common[1], of_list, "glp_mark_vertices", preamble=_MARK
+            f"T vertex, {given}", written, of_list, "glp_mark_vertices", preamble=_MARK
         ),
         cupy.ElementwiseKernel(
-            f"raw T vertices, raw int64 begins, raw I indices, int32 power, {common[0]}", common[1],
+            f"raw T vertices, raw int64 begins, raw I indices, int32 power, {given}", written,
             of_rows, "glp_mark_neighbours", preamble=_MARK,
         ),
     )  # fmt: skip

@@ -92,9 +92,9 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> Any:
     """Make the kernel of one plain program that skips who is not active.
 
     Launch: blocks of 256, as many as are wanted and the device holds at once (two a
-    multiprocessor), together. Shared memory: 41 KB. Registers: 128, and 16 to 40 bytes of local
-    memory a thread. Degrees: up to 32 a warp with an entry a lane, up to 128 with four, then a
-    block.
+    multiprocessor), together. Shared memory: 41 KB. Registers: 128; for capability 9.0 ptxas
+    spills none of plain votes and 64 bytes a thread of real weights, for 7.5 416 of plain votes.
+    Degrees: up to 32 a warp with an entry a lane, up to 128 with four, then a block.
     """
     functions = votes.build(compiled, index_type, target)
     _, vote_type, score_type = functions.types
