@@ -29,7 +29,7 @@ def seen_as(message, *types):
 def main():
     """Let all ranks tell all, and compare with what each has found."""
     rng, wrong = np.random.default_rng(1), 0
-    pack, unpack = cuda.jit(outcomes.pack_outcome), cuda.jit(outcomes.unpack_outcomes)
+    pack, unpack = cuda.jit(outcomes.pack_outcome), cuda.jit(outcomes.unpack_outcome)
     # by class: where the part of each of three ranks begins, and where the last one ends
     cuts = np.array([[0, 5, 5, 12], [12, 15, 20, 20], [20, 20, 20, 20], [20, 27, 30, 33]])
     bounds = np.stack([cuts[:, rank : rank + 2] for rank in range(3)])
@@ -42,7 +42,7 @@ def main():
         types = score_type, index_type
         found = [drawn(rng, 33, index_type, score_type) for _ in bounds]
         kept = [Outcome(*(array.copy() for array in one)) for one in found]
-        parts = []
+        messages = []
         for rank, one in enumerate(found):
             ends = bounds[rank, slice(*classes)]
             size = outcomes.bytes_told(
@@ -51,10 +51,10 @@ def main():
             message = np.zeros(size + 8, np.uint8)  # a view is of one element at least
             pack[2, 4](vertices, bounds, one, seen_as(message, *types), rank, told)
             wrong += message[size:].any()
-            parts.append(message[:size])
-        come = seen_as(np.concatenate([*parts, np.zeros(8, np.uint8)]), *types)
+            messages.append(seen_as(message, *types))
         for rank, one in enumerate(found):
-            unpack[2, 4](vertices, bounds, one, come, rank, told)
+            for other in {0, 1, 2} - {rank}:
+                unpack[2, 4](vertices, bounds, one, messages[other], other, told)
             expected = Outcome(*(array.copy() for array in kept[rank]))
             for other, number in product(range(3), range(*classes)):
                 at, its = slice(*bounds[other, number]), kept[other]

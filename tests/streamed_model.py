@@ -21,6 +21,7 @@ from glp_rapids.propagation.kernels.gpu.plan import (
     ROWS_A_CLASS,
     SPAN,
 )
+from glp_rapids.propagation.kernels.gpu.streamed import OF_OTHERS
 from glp_rapids.propagation.schedule import activates_all, judged, span_of, ties_of
 from glp_rapids.propagation.slack import slack_of
 from glp_rapids.propagation.ties import TIE_BREAKS
@@ -70,30 +71,25 @@ class StreamedModel:
         values[vertices[first:last]] = given
 
     def _pack_outcome(self, vertices, bounds, found, message, rank, told):
-        self._told(vertices, bounds[rank], found, message, 0, told, packs=True)
+        for there, kind, where in self._parts_of(vertices, bounds[rank], message, told):
+            there[:] = getattr(found, kind)[where]
 
-    def _unpack_outcomes(self, vertices, bounds, found, message, rank, told):
-        at = 0
-        for other, whose in enumerate(bounds):
-            into = found if other != rank else None
-            at = self._told(vertices, whose, into, message, at, told, packs=False)
+    def _unpack_outcome(self, vertices, bounds, found, message, rank, told):
+        for there, kind, where in self._parts_of(vertices, bounds[rank], message, told):
+            getattr(found, kind)[where] = there
 
-    def _told(self, vertices, bounds, found, message, at, told, packs):
-        """Copy the outcome of some classes to a message from ``at`` on, or back; where it ends."""
-        of_part = bounds[int(told.first) : int(told.end)]
+    def _parts_of(self, vertices, bounds, message, told):
+        """Yield the parts of a message, of what they tell, and of whom."""
+        of_part, at = bounds[int(told.first) : int(told.end)], 0
         positions = np.concatenate([np.arange(*ends) for ends in of_part])
         kinds = [("score", positions)] * bool(told.scores) + [("winner", positions)]
         kinds += [("slack", vertices[positions])] * bool(told.slack) + [("tied", positions)]
-        for name, where in kinds:
-            there = getattr(message, name)
+        for kind, where in kinds:
+            there = getattr(message, kind)
             assert at % there.itemsize == 0
             there = there[at // there.itemsize :][: positions.size]
-            if found is not None and packs:
-                there[:] = getattr(found, name)[where]
-            elif found is not None:
-                getattr(found, name)[where] = there
-            at += 8 * there.size if name == "score" else there.nbytes
-        return -(-at // 8) * 8
+            yield there, kind, where
+            at += 8 * there.size if kind == "score" else there.nbytes
 
     def _propagate_strips(self, plan, tables, hubs, pieces, run, rows, readers, lists, fields,
                           schedule, numbers, step):  # fmt: skip
@@ -108,12 +104,12 @@ class StreamedModel:
             for strip in range(first, end):
                 of_strip = slice(plan.groups[strip, HUBS], plan.groups[strip, LAST_END])
                 some = max(of_strip.start, int(step.since)), min(of_strip.stop, int(step.until))
-                for position in range(*some):
+                for position in range(*some) if lists.place[strip] != OF_OTHERS else ():
                     if self._wanted(position, plan, run, rule):
                         heard = labels[self._entries(strip, position, plan, rows, lists, step)]
                         self._evaluate(position, plan, heard, labels, run, schedule, rule, numbers)
                 whole = (strip + 1) % a_class == 0 or strip + 1 == int(rule.level[END_ROW])
-                if whole and step.updates:
+                if whole and strip < step.updated:
                     begin = plan.groups[strip - strip % a_class, HUBS]
                     of_class = np.arange(begin, of_strip.stop)
                     self._update(of_class, plan, run, labels, lists.entries, schedule, rule)

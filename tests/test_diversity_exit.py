@@ -40,7 +40,7 @@ class Module:
 
 
 def test_what_two_gpus_share_is_unloaded_once():
-    from glp_rapids.jit.cuda import unload_once
+    from glp_rapids.jit.unload import unload_once
 
     unloaded = []
     driver = SimpleNamespace(load_module_image=lambda handle: Module(handle, unloaded))
@@ -58,7 +58,7 @@ def test_what_two_gpus_share_is_unloaded_once():
 
 
 def test_a_driver_that_loads_otherwise_is_left_alone():
-    from glp_rapids.jit.cuda import unload_once
+    from glp_rapids.jit.unload import unload_once
 
     driver = SimpleNamespace()
     unload_once(driver)

@@ -30,6 +30,6 @@ def test_the_kernels_compile(capability, index_type, monkeypatch):
         typeof(arrays), types.int64, typeof(told),
     )  # fmt: skip
     with cuda_offline.compiling(monkeypatch, capability):
-        for kernel in (outcomes.pack_outcome, outcomes.unpack_outcomes):
+        for kernel in (outcomes.pack_outcome, outcomes.unpack_outcome):
             code, _ = cuda.compile_ptx(kernel, signature, device=False, cc=capability)
             assert kernel.__name__ in code

@@ -28,17 +28,16 @@ from glp_rapids.propagation.engines.partitioned_streams import PartitionedStream
 from glp_rapids.propagation.workload import TooLittleMemory
 
 
-class ThreadsAsGpus(PartitionedStreamsEngine):
+class ModelledGpus(PartitionedStreamsEngine):
     """Ranks whose kernels are modelled on arrays of the host."""
 
     def __init__(self, *given, devices):
         self._home, self._peaks = None, [Peak() for _ in devices]
+        self._find_parts(given[0], devices)
         PartitionedEngine.__init__(self, *given, devices)
 
-    _connected, _scope, advance = (
-        getattr(PartitionedEngine, name) for name in ("_connected", "_scope", "advance")
-    )
-    _together = PartitionedEngine._together
+    _scope = _leading = PartitionedEngine._scope
+    _ranges, advance = PartitionedEngine._ranges, PartitionedEngine.advance
 
     def _works_on_given(self, rank):
         return rank == 0
@@ -50,14 +49,15 @@ def modelled(monkeypatch):
     engine_of = engines.engine_of
     _, target = engine_of("gpu", "streamed plain")
 
-    def model(graph, ranks):
+    def model(graph, ranks, how="copies"):
         ids = graph.external(np.arange(graph.number_of_vertices)).tolist()
         made = StreamedModel([reference.id_word(one) for one in ids])
         monkeypatch.setattr(gpu_streamed, "launch", made.launch)
         for module in (gpu_streamed, rank_streamed):
             monkeypatch.setattr(module, "prepared_together", made.prepared_together)
         monkeypatch.setattr(partitioned_streams, "copied", copy.copy)
-        found = partial(ThreadsAsGpus, devices=tuple(range(ranks))), target
+        monkeypatch.setattr(partitioned_streams, "how_of", lambda devices: how)
+        found = partial(ModelledGpus, devices=tuple(range(ranks))), target
         monkeypatch.setattr(
             engines, "engine_of",
             lambda _, way, *more: found if way == "streamed plain" else engine_of("cpu", way),
@@ -103,11 +103,14 @@ NAMES = ["only isolated", "isolated", "hub", "star", "clique", "path", "power la
 
 @pytest.mark.parametrize("ranks", [2, *exhaustive(4)])
 @pytest.mark.parametrize("name", NAMES)
-def test_awkward_graphs(modelled, name, ranks):
+@pytest.mark.parametrize("how", ["peer stores", "nccl"])
+def test_awkward_graphs(modelled, name, ranks, how):
     graph = as_graph(**graphs.GRAPHS[name](), device="cpu")
-    modelled(graph, ranks)
+    modelled(graph, ranks, how)
     found = label_propagation(graph, way="streamed plain", seed=1)
     assert_same(found, label_propagation(graph, seed=1, device="cpu"))
+    exchange = "peer loads" if how == "peer stores" else "copies"
+    assert found.attrs["glp"]["exchange"] == exchange
 
 
 def test_what_is_lacking_is_that_of_the_rank_that_lacks_most(modelled, monkeypatch):

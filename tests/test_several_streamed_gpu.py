@@ -10,7 +10,7 @@ from memory_limits import EVERY, assert_same, bare, directions, large, least, re
 from test_several_gpu import needs_two
 
 from glp_rapids import Program, label_propagation, propagate
-from glp_rapids.propagation.engines import gpu_streamed
+from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams
 
 pytestmark = pytest.mark.gpu
 WAY = {"way": "streamed plain"}
@@ -60,13 +60,15 @@ def streamed(program, graph, devices, of_each=True):
 
 
 @pytest.mark.usefixtures("full_of_old")
+@pytest.mark.parametrize("how", ["peer stores", "copies"])
 @pytest.mark.parametrize(
     "program", some(RUNS, "classic", "synchronous", "seeded", "wavering", "patient")
 )
-def test_ranks_that_share_a_gpu(program, monkeypatch):
+def test_ranks_that_share_a_gpu(program, how, monkeypatch):
     one_gpu.patched(monkeypatch)
+    monkeypatch.setattr(partitioned_streams, "how_of", lambda devices: how)
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
-        streamed(program, graph, [0, 0, 0], of_each=False)  # what stands for NCCL takes some
+        streamed(program, graph, [0, 0, 0], of_each=False)  # each counts what all take
 
 
 @needs_two

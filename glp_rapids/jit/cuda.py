@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import weakref
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,32 +20,9 @@ from glp_rapids.jit import shipped_kernels
 from glp_rapids.jit.cache import KeptCode, keep_on_disk, text_of_types
 from glp_rapids.jit.signatures import found_once
 from glp_rapids.jit.target import Target, made_of
+from glp_rapids.jit.unload import unload_once
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-
-
-def unload_once(driver: ModuleType) -> None:
-    """Unload a library that several GPUs have loaded only once.
-
-    GPUs of one compute capability share a kernel's cubin in numba-cuda 0.30, and so the handle of
-    its library; but each has a module with a finalizer that unloads the handle. At its exit a
-    process that ran more than ten kernels on two GPUs died of that (fewer are never unloaded). So
-    only the first module of a handle keeps its finalizer.
-    """
-    load = getattr(driver, "load_module_image", None)
-    if load is None:  # a version that loads otherwise
-        return
-    loaded: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-
-    @functools.wraps(load)
-    def load_module_image(*arguments: Any, **options: Any) -> Any:
-        module = load(*arguments, **options)
-        with contextlib.suppress(AttributeError, TypeError):  # likewise
-            if loaded.setdefault(int(module.handle), module) is not module:
-                module._finalizer.detach()
-        return module
-
-    driver.load_module_image = load_module_image
 
 
 if SIMULATED:
@@ -243,8 +218,9 @@ def gpu_target() -> Target:
 def compiling() -> Iterator[None]:
     """Compile with ``-fma=0`` inside the block, so that products and sums round as on a CPU.
 
-    Numba's own lock is held meanwhile: nobody else in the process, the user's kernels included, is
-    compiled while its compiler is another, and none of ours while it is not.
+    And no function twice, for a constant and for the number that a variable becomes later on (see
+    `jit.cpu.compiled`). Numba's own lock is held meanwhile: nobody else in the process, the user's
+    kernels included, is compiled while its compiler is another, and none of ours while it is not.
     """
     if SIMULATED:
         yield
@@ -253,17 +229,25 @@ def compiling() -> Iterator[None]:
     from numba.cuda.core.compiler_lock import global_compiler_lock
 
     with global_compiler_lock, found_once():
-        original = compiler.compile_cuda
+        original, device_function = compiler.compile_cuda, dispatcher.CUDADispatcher
+        template_of = device_function.get_call_template
 
         def compile_cuda(*args, **options):
             options["nvvm_options"] = {**(options.get("nvvm_options") or {}), "fma": False}
             return original(*args, **options)
 
+        def get_call_template(self, args, kws):
+            args = tuple(cuda_types.unliteral(one) for one in args)
+            kws = {name: cuda_types.unliteral(one) for name, one in kws.items()}
+            return template_of(self, args, kws)
+
         compiler.compile_cuda = dispatcher.compile_cuda = compile_cuda
+        device_function.get_call_template = get_call_template
         try:
             yield
         finally:
             compiler.compile_cuda = dispatcher.compile_cuda = original
+            device_function.get_call_template = template_of
 
 
 def kernel(function: Callable, digest: str, program: Any = None, **options: Any) -> Any:

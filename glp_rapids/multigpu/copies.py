@@ -47,7 +47,7 @@ class CopyExchange(ThreadExchange):
         for number, room in enumerate(rooms[: len(arrays)]):
             place = room.data.ptr
             for offer in offers:
-                self._fetch(place, offer, number)
+                _fetch(place, offer.arrays[number], offer.device)
                 place += offer.arrays[number].nbytes
         self._fetched()
         self.bytes += (self.ranks - 1) * sum(array.nbytes for array in arrays)
@@ -59,7 +59,7 @@ class CopyExchange(ThreadExchange):
         offers = self._offered(parts)
         rooms = [cupy.empty(offer.arrays[self.rank].size, parts[0].dtype) for offer in offers]
         for offer, room in zip(offers, rooms, strict=True):
-            self._fetch(room.data.ptr, offer, self.rank)
+            _fetch(room.data.ptr, offer.arrays[self.rank], offer.device)
         self._fetched()
         self.bytes += sum(part.nbytes for to, part in enumerate(parts) if to != self.rank)
         return rooms
@@ -72,22 +72,28 @@ class CopyExchange(ThreadExchange):
                 _wait(offer.written)
         return offers
 
-    def _fetch(self, place: int, offer: Offer, number: int) -> None:
-        """Copy one of a rank's arrays to an address on this GPU."""
-        from cupy.cuda import get_current_stream, runtime
-
-        array = offer.arrays[number]
-        if array.nbytes:
-            runtime.memcpyPeerAsync(
-                place, _gpu(), array.data.ptr, offer.device, array.nbytes,
-                get_current_stream().ptr,
-            )  # fmt: skip
-
     def _fetched(self) -> None:
         """Let the current stream wait until all have what they fetch: it may write there again."""
         for rank, event in enumerate(self.tell(_event())):
             if rank != self.rank:
                 _wait(event)
+
+
+def fetch(into: Array, array: Array, device: int | None) -> None:
+    """Copy an array of a device to the begin of one on this GPU; None: both are the host's."""
+    if device is None:
+        into[: array.size] = array
+    else:
+        _fetch(into.data.ptr, array, device)
+
+
+def _fetch(place: int, array: Array, device: int) -> None:
+    """Copy an array of a GPU to an address on this one."""
+    from cupy.cuda import get_current_stream, runtime
+
+    if array.nbytes:
+        stream = get_current_stream().ptr
+        runtime.memcpyPeerAsync(place, _gpu(), array.data.ptr, device, array.nbytes, stream)
 
 
 def _gpu() -> int:

@@ -27,6 +27,7 @@ from glp_rapids.outofcore.double_buffer import SLOTS, DoubleBuffer
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import fetched_rows, strips, strips_within, workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
+from glp_rapids.propagation.engines.launched import clear
 from glp_rapids.propagation.engines.strips import A_ROW, LINE, Layout
 from glp_rapids.propagation.gpu_memory import SMALL
 from glp_rapids.propagation.kernels.gpu import shared_memory, streamed, votes
@@ -260,6 +261,19 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _sweep(self, schedule: Schedule, sweeps: int) -> None:
         """Do a sweep, or several that the kernel leads."""
+        fetched = self._begin_sweep(schedule)
+        led_by_kernel = len(fetched) == len(self._coming)
+        at_once = self._loaded or fetched_rows.loads_at_once(
+            self._strips, self._layout.bytes_an_entry, self._a_launch
+        )
+        if led_by_kernel and at_once:
+            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if self._coming else sweeps))
+            return
+        self._sweep_in_strips(schedule, fetched)
+        self._end_sweep(schedule)
+
+    def _begin_sweep(self, schedule: Schedule) -> set[int]:
+        """Note what holds in the next sweep; return the strips of which single rows are read."""
         rule, done = schedule.rule(), len(schedule.changed)
         before = schedule.changed[-1] if done else schedule.before
         wakes_all = activates_all(rule.sweep, before, self._many(schedule))
@@ -267,17 +281,11 @@ class StreamedGpuEngine(PersistentEngine):
         everybody = wakes_all or not self._activated
         self._activated = skips
         self._now = rule, skips, everybody
-        fetched = self._fetched(everybody, rule.revisit_tied)
-        led_by_kernel = len(fetched) == len(self._coming)
-        at_once = self._loaded or fetched_rows.loads_at_once(
-            self._strips, self._layout.bytes_an_entry, self._a_launch
-        )
-        if led_by_kernel and self._share.ranks == 1 and at_once:
-            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if self._coming else sweeps))
-            return
-        self._sweep_in_strips(schedule, fetched)
-        # In the next sweep everything is read again.
-        all_again = not schedule.over and not (self._workload.skip and skips)
+        return self._fetched(everybody, rule.revisit_tied)
+
+    def _end_sweep(self, schedule: Schedule) -> None:
+        """Ask for the first strips of the next sweep if everything is read again in it."""
+        all_again = not schedule.over and not (self._workload.skip and self._now[1])
         if all_again and not self._fetched(True, revisit_tied=False):
             self._ask_before()
 
@@ -318,7 +326,7 @@ class StreamedGpuEngine(PersistentEngine):
             slot = transfers.take()
             last = turn == len(coming) - 1
             end = number if last else self._end(strip, number)
-            self._reset()
+            clear(self._counters)
             self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
             if slot is not None:
                 transfers.give_back(slot)
@@ -340,14 +348,6 @@ class StreamedGpuEngine(PersistentEngine):
             return
         place = tuple(slot + first % LINE for slot in self._strips.slots)
         self._transfers.ask(place, first, first if only_turn else last)
-
-    def _reset(self) -> None:
-        """Set the counters of a launch to zero."""
-        words = self._counters
-        if self._xp is np:
-            words.fill(0)
-        else:
-            words.data.memset_async(0, words.nbytes)
 
     def _prepare(self, how: LaunchSchedule) -> None:
         """Get the launches of a sweep ready, which differ in their steps alone."""

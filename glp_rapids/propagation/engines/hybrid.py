@@ -31,6 +31,7 @@ from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines.class_parts import Part, most_positions, parts_of
 from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 from glp_rapids.propagation.engines.host_share import HostShare, bytes_of_share
+from glp_rapids.propagation.engines.launched import clear
 from glp_rapids.propagation.engines.strips import LINE
 from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
 from glp_rapids.propagation.kernels.gpu import host_rows
@@ -270,10 +271,10 @@ class HybridEngine(StreamedGpuEngine):
         self, first: int, end: int, last: bool, since: int, until: int, updates: bool
     ) -> None:
         """Launch the kernel for some strips."""
-        self._reset()
+        clear(self._counters)
         numbers = map(np.int64, (first, end, self._slot or 0))
         ends = map(np.int64, (since, until))
-        self._launch(Step(*numbers, True, bool(last), *ends, bool(updates)))
+        self._launch(Step(*numbers, True, bool(last), *ends, np.int64(end if updates else 0)))
         if self._xp is not np:
             self._stepped.record()
 

@@ -43,6 +43,14 @@ def rows_and_readers(workload: Workload, xp: Any) -> tuple[Rows, Rows]:
     return found[0], found[1]
 
 
+def clear(words: Any) -> None:
+    """Set words to zero, by the driver: a kernel for that would take longer to launch."""
+    if isinstance(words, np.ndarray):
+        words.fill(0)
+    else:
+        words.data.memset_async(0, words.nbytes)
+
+
 class LaunchedEngine:
     """An engine that has ``_workspace`` with the words of a launch, and where errors are noted."""
 

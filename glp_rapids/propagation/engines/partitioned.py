@@ -80,9 +80,13 @@ class PartitionedEngine:
             self._schedules = [
                 replace(schedule, changed=list(schedule.changed)) for _ in self._devices
             ]
-        self._together(lambda rank: self._engines[rank].advance(self._schedules[rank], sweeps))
+        self._advance_ranks(sweeps)
         for changed in self._schedules[0].changed[len(schedule.changed) :]:
             schedule.record(changed)
+
+    def _advance_ranks(self, sweeps: int) -> None:
+        """Let every rank do up to so many sweeps, by its own schedule."""
+        self._together(lambda rank: self._engines[rank].advance(self._schedules[rank], sweeps))
 
     def failure(self) -> int:
         """Return what a function of the program got wrong, or 0."""

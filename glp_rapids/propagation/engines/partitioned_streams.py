@@ -2,15 +2,20 @@
 
 For graphs in host memory of which the GPUs together cannot hold the lists (those that they can,
 they do: `partitioned_gpu`). Labels and state are on each of them, and the order of all rows.
+Engines are made by a thread each; the caller's then leads them all.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from glp_rapids.multigpu.exchange import Exchange
+from glp_rapids.multigpu.rounds import Rounds, in_rounds
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
-from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied
+from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied, how_of
 from glp_rapids.propagation.engines.rank_streamed import StreamedRankEngine
 from glp_rapids.propagation.workload import Workload
 
@@ -18,17 +23,48 @@ from glp_rapids.propagation.workload import Workload
 class PartitionedStreamsEngine(PartitionedGpuEngine):
     """Run one program on one graph in host memory with several GPUs of this process."""
 
-    _how = "copies"  # outcomes of classes get to the others
-
     def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
         """Leave the lists where they are: none is kept on a GPU from run to run."""
+        self._how = "peer loads" if how_of(devices) == "peer stores" else "copies"
+        self._rounds = Rounds(len(devices))
+
+    def _connected(self) -> list[Exchange]:
+        return PartitionedEngine._connected(self)
+
+    _together = PartitionedEngine._together
 
     def _engine(self, rank: int) -> StreamedRankEngine:
         fields = self._fields
         if not self._works_on_given(rank):
             fields = {name: copied(value) for name, value in fields.items()}
         workload = replace(self._workload, active=None)
-        return StreamedRankEngine(workload, self._compiled, fields, self._exchanges[rank])
+        return StreamedRankEngine(
+            workload, self._compiled, fields, self._exchanges[rank], self._rounds,
+            self._how == "peer loads",
+        )  # fmt: skip
+
+    def _advance_ranks(self, sweeps: int) -> None:
+        engines, over = self._engines, True
+        works = [
+            engine.sweeps(schedule, sweeps)
+            for engine, schedule in zip(engines, self._schedules, strict=True)
+        ]
+        try:
+            in_rounds(works, self._leading)
+            over = self._schedules[0].over or bool(self.failure())
+        finally:
+            if over:
+                for rank, engine in enumerate(engines):
+                    with self._leading(rank):
+                        engine.settle()
+
+    @contextlib.contextmanager
+    def _leading(self, rank: int) -> Iterator[None]:
+        """Make a rank's GPU the current one, with the stream that its engine was made on."""
+        import cupy
+
+        with self._scope(rank), cupy.cuda.Stream.null:
+            yield
 
     def facts(self) -> dict[str, Any]:
         """Return what the report of a run says besides: of each GPU, and of all together."""
@@ -37,9 +73,10 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
         for rank, (told, one, engine) in enumerate(
             zip(facts["ranks"], found, self._engines, strict=True)
         ):
+            held = engine.bytes_of_messages() + self._bytes_of_fields(rank)
             told |= {
                 "vertices": engine.number_of_vertices, "bytes_over_bus": one["bytes_over_bus"],
-                "peak": self._peaks[rank].most + self._bytes_of_fields(rank),
+                "peak": self._peaks[rank].most + held,
             }  # fmt: skip
         return {
             **facts,

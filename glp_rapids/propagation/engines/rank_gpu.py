@@ -19,6 +19,7 @@ from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import workspace
 from glp_rapids.propagation.engines.gpu import PersistentEngine
+from glp_rapids.propagation.engines.launched import clear
 from glp_rapids.propagation.engines.rank_cpu import agree
 from glp_rapids.propagation.kernels.gpu import partitioned, shared_memory, update, votes
 from glp_rapids.propagation.kernels.gpu.arguments import LaunchSchedule
@@ -134,15 +135,9 @@ class GpuRankEngine(PersistentEngine):
 
     def _launch(self, come: int, number: int, last: bool) -> None:
         """Launch a step: apply what has come, evaluate a class."""
-        self._clear(self._counters)
-        self._clear(self._box.number)
+        clear(self._counters)
+        clear(self._box.number)
         self._start_step(Step(np.int64(come), np.int64(number), last))
-
-    def _clear(self, words: Any) -> None:
-        if self._xp is np:
-            words.fill(0)
-        else:
-            words.data.memset_async(0, words.nbytes)
 
     def _exchanged(self) -> int:
         """Exchange the winners of a class; return how many have come from all ranks."""

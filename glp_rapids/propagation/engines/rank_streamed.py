@@ -2,17 +2,20 @@
 
 All have the order of all rows, labels and state. Each brings the strips of its part of a class, by
 entries, and evaluates them; then they tell one another what wins, slack and ties, in that order,
-and each updates the class as a whole. So the launches are those of `gpu_streamed`, of which each
-leaves out what others evaluate, as it does beside a host's cores (`hybrid`).
+and each updates the class as a whole. One thread leads all ranks, class by class (`rounds`), and
+waits for a GPU only where a sweep ends; a launch that updates a class also evaluates what is on the
+device of the next one.
 
-Readers of changed vertices are read over the bus unless they are in the strip that came last, by
-every GPU for itself: from few changes on it costs less to evaluate everybody in the next sweep.
+Where GPUs reach one another's memory they read what others tell where it lies; else the driver
+copies it. Readers of changed vertices are read over the bus unless they are in the strip that came
+last, by every GPU for itself: from few changes on it costs less to evaluate everybody in the next
+sweep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,40 +23,65 @@ from glp_rapids.device import to_device
 from glp_rapids.jit import forks
 from glp_rapids.jit.cuda import bound, kernel
 from glp_rapids.jit.launch import prepared_together
+from glp_rapids.multigpu.copies import fetch
 from glp_rapids.multigpu.exchange import Exchange
+from glp_rapids.multigpu.peers import plain_memory
+from glp_rapids.multigpu.rounds import Rounds
 from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips
-from glp_rapids.propagation.engines.class_parts import most_positions
 from glp_rapids.propagation.engines.gpu_streamed import FEW, StreamedGpuEngine
+from glp_rapids.propagation.engines.launched import clear
 from glp_rapids.propagation.engines.rank_cpu import agree
 from glp_rapids.propagation.engines.strips import Share
 from glp_rapids.propagation.kernels.gpu import outcomes
 from glp_rapids.propagation.kernels.gpu.outcomes import Outcome, Told
 from glp_rapids.propagation.kernels.gpu.plan import Limits, Plan
 from glp_rapids.propagation.kernels.gpu.shared_memory import THREADS
-from glp_rapids.propagation.kernels.gpu.streamed import Step
-from glp_rapids.propagation.schedule import Schedule
+from glp_rapids.propagation.kernels.gpu.streamed import EVERYTHING, Step
+from glp_rapids.propagation.schedule import Schedule, spans_of
 from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
 Array = Any
+MESSAGES = 2  # in turn: one may still be read when the next one is written
 _building = forks.Lock()
 PACK = kernel(outcomes.pack_outcome, "outcomes for other ranks")
-UNPACK = kernel(outcomes.unpack_outcomes, "outcomes of other ranks")
+UNPACK = kernel(outcomes.unpack_outcome, "outcome of another rank")
+
+
+class Messages(NamedTuple):
+    """Where a rank writes what it tells, on which GPU."""
+
+    device: int | None
+    arrays: list[Array]
+
+
+class Evaluated(NamedTuple):
+    """A class that is evaluated, not updated yet: strips, the last own one that came, its slot."""
+
+    first: int
+    end: int
+    held: int
+    slot: int | None
 
 
 class StreamedRankEngine(StreamedGpuEngine):
-    """The engine of one rank; ``workload`` is that of the whole graph, whose lists all share."""
+    """The engine of one rank; ``workload`` is that of the whole graph, whose lists all share.
+
+    ``reach``: whether GPUs read one another's memory.
+    """
 
     _a_launch = 0.0  # no rank leads a sweep alone
 
     def __init__(
-        self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange
-    ):
-        self._exchange = exchange
+        self, workload: Workload, compiled: Compiled, fields: dict[str, Any], exchange: Exchange,
+        rounds: Rounds, reach: bool,
+    ):  # fmt: skip
+        self._exchange, self._rounds, self._reach = exchange, rounds, reach
         self._share = Share(exchange.rank, exchange.ranks)
-        self._turn = 0  # of the messages that go out
+        self._round, self._turn = 0, 0  # of what is told, and of messages
         super().__init__(workload, compiled, fields)
+        self._make_messages()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -95,44 +123,56 @@ class StreamedRankEngine(StreamedGpuEngine):
         self._bounds = [
             strips.own_bounds(self._layout, Share(rank, self._share.ranks)) for rank in ranks
         ]
+        counts = np.diff(np.stack(self._bounds))[..., 0]
+        self._ends = np.cumsum(counts, axis=1)  # of positions, by rank and class
+        self._most_told = max(
+            int(np.add.reduceat(counts, np.arange(0, counts.shape[1], span), axis=1).max())
+            for span in spans_of(counts.shape[1])
+        )
         super()._cut(limits)
 
     def _bytes_beside(self) -> int:
-        return 3 * self._bytes_of_message() + sum(bounds.nbytes for bounds in self._bounds)
+        bounds = sum(bounds.nbytes for bounds in self._bounds)
+        return (MESSAGES + 1) * self._bytes_of_message() + bounds
 
     def _bytes_of_message(self) -> int:
-        """Bound the bytes that all ranks tell one another of a class."""
-        positions = most_positions(self._layout, self._workload.classes)
-        told = outcomes.bytes_told(positions, *self._kinds_told(self._workload.skip))
-        return told + self._share.ranks * outcomes.ALIGNED
+        """Count the bytes of the longest message."""
+        return int(outcomes.bytes_told(max(self._most_told, 1), *self._kinds_told(True)))
 
     def _kinds_told(self, slack: bool) -> tuple[int, bool, bool]:
         """Return what is told of a position: of how many bytes an index is, scores, and slack."""
         scores = not self._compiled.traits.default_update
-        return np.dtype(self._functions.types[0]).itemsize, scores, slack
+        return np.dtype(self._functions.types[0]).itemsize, scores, slack and self._workload.skip
 
-    def _make_buffer(self) -> None:
-        super()._make_buffer()
+    def _make_messages(self) -> None:
+        """Make the messages, learn where those of the others are, and get the launches ready."""
+        xp, size = self._xp, self._bytes_of_message()
+        make = plain_memory if self._reach and xp is not np else xp.empty
+        device = None if xp is np else xp.cuda.runtime.getDevice()
+        made = Messages(device, [make(size, np.uint8) for _ in range(MESSAGES)])
+        self._messages: list[Messages] = self._exchange.tell(made)
+        copied = None if self._reach else xp.empty(size, np.uint8)
         run, slack = self._workspace.run, self._workspace.slack
-        size = -(-self._bytes_of_message() // outcomes.ALIGNED) * outcomes.ALIGNED
-        # What goes out may be read until all have come to the next exchange.
-        self._going = [self._xp.empty(size, np.uint8) for _ in range(2)]
-        self._come = self._xp.empty(size, np.uint8)
-        bounds = np.stack(self._bounds)
-        self._ends = np.cumsum(np.diff(bounds)[..., 0], axis=1)  # of positions, by rank and class
-        self._bounds_there = to_device(bounds, self._device)  # launches do not keep it
+        self._bounds_there = to_device(np.stack(self._bounds), self._device)  # which launches use
         given = (
             self._workspace.plan_arrays.vertices, bound(self._bounds_there),
             Outcome(run.winner_score, run.winner, bound(slack), run.tied),
         )  # fmt: skip
-        told, rank = Told(np.int64(0), np.int64(0), False, False), np.int64(self._share.rank)
-        *self._pack, self._unpack = (
-            prepared_together(
-                one, self._blocks(), THREADS, (*given, self._as_outcome(message), rank), told
-            )
-            for one, message in ((PACK, self._going[0]), (PACK, self._going[1]),
-                                 (UNPACK, self._come))
-        )  # fmt: skip
+        told, blocks = Told(np.int64(0), np.int64(0), False, False), -(-self._most_told // THREADS)
+
+        def prepared(one: Any, message: Array, rank: int) -> Any:
+            arguments = *given, self._as_outcome(message), np.int64(rank)
+            return prepared_together(one, max(blocks, 1), THREADS, arguments, told)
+
+        self._pack = [prepared(PACK, array, self._share.rank) for array in made.arrays]
+        self._unpack = [
+            [
+                prepared(UNPACK, theirs.arrays[turn] if copied is None else copied, rank)
+                for rank, theirs in enumerate(self._messages)
+            ]
+            for turn in range(MESSAGES)
+        ]
+        self._copied = copied
 
     def _as_outcome(self, message: Array) -> Outcome:
         """See the bytes of messages as what they may tell."""
@@ -141,9 +181,6 @@ class StreamedRankEngine(StreamedGpuEngine):
             *(bound(message.view(kind)) for kind in (score_type, index_type, np.int32, np.uint8))
         )
 
-    def _blocks(self) -> int:
-        return max(1, -(-most_positions(self._layout, self._workload.classes) // THREADS))
-
     # ------------------------------------------------------------ sweeps
 
     def _many(self, schedule: Schedule) -> int:
@@ -151,43 +188,80 @@ class StreamedRankEngine(StreamedGpuEngine):
             return schedule.number_of_vertices // FEW
         return schedule.number_of_vertices
 
-    def _sweep(self, schedule: Schedule, sweeps: int) -> None:
-        super()._sweep(schedule, sweeps)
-        told = self._exchange.numbers((schedule.changed[-1], self._failure))
-        agree([changed for changed, _ in told])
-        self._failure = min(failure for _, failure in told)
+    def sweeps(self, schedule: Schedule, most: int) -> Iterator[None]:
+        """Do up to so many sweeps; yield where the others have to come as far."""
+        if self._transfers is None:
+            self._make_buffer()
+        end = len(schedule.changed) + most
+        while len(schedule.changed) < end and not (schedule.over or self._failure):
+            fetched = self._begin_sweep(schedule)
+            how, before = self._begin(schedule, 1)
+            self._prepare(how)
+            yield from self._classes_in_strips(fetched)
+            self._record(schedule, before)
+            told = yield from self._told((schedule.changed[-1], self._failure))
+            agree([changed for changed, _ in told])
+            self._failure = min(failure for _, failure in told)
+            self._end_sweep(schedule)
 
-    def _sweep_in_strips(self, schedule: Schedule, fetched: set[int]) -> None:
-        """Lead one sweep, class by class: own strips, then all ranks' outcome, then the update."""
-        how, before = self._begin(schedule, 1)
-        self._prepare(how)
+    def settle(self) -> None:
+        """Wait until nobody writes to what is this rank's, nor reads it."""
+        if self._transfers is not None:
+            self._transfers.settle()
+        if self._xp is not np:
+            self._xp.cuda.get_current_stream().synchronize()
+
+    def _told(self, value: Any) -> Generator[None, None, list[Any]]:
+        """Tell all ranks something; return what all tell, once they have."""
+        self._round += 1
+        self._rounds.leave(self._round, self._share.rank, value)
+        yield
+        return self._rounds.left(self._round)
+
+    def _classes_in_strips(self, fetched: set[int]) -> Iterator[None]:
+        """Evaluate and update all classes: own strips, then all ranks' outcome, then the update."""
         found, transfers = self._strips, self._transfers
         coming = self._coming
-        if not self._loaded:  # the front of each class comes before its first strip
+        if not self._loaded:  # what stays comes before its class is evaluated
             coming = np.flatnonzero(np.diff(found.entries) * found.own).tolist()
             self._loaded = True
         asked = transfers.waiting
         turns = {strip: turn for turn, strip in enumerate(coming)}
+        done: Evaluated | None = None
         for first, end, own in self._classes(self._now[0].span):
-            slot, held, until = None, first, 0
-            for strip in own:
-                if slot is not None:
-                    transfers.give_back(slot)
-                    slot = None
-                if strip in turns:
-                    while asked < min(turns[strip] + SLOTS, len(coming)):
-                        self._ask(coming[asked], coming[asked] in fetched)
-                        asked += 1
-                    slot = transfers.take()
-                since, until = found.positions[strip : strip + 2].tolist()
-                self._step(strip, strip + 1, slot, strip not in fetched, since, until)
-                held = strip
-            self._exchange_outcome(first, end)
-            last = end == found.place.size
-            self._step(held, end, slot, True, until, until, updates=True, last=last)
-            if slot is not None:
-                transfers.give_back(slot)
-        self._record(schedule, before)
+            come = [strip for strip in own if strip in turns]
+            begin = int(found.positions[first])
+            self._update(done, own != come, first, come[0] if come else end, begin)
+            held, slot = end - 1, None
+            for strip, behind in zip(come, [*come, end][1:], strict=True):
+                self._give_back(slot)
+                while asked < min(turns[strip] + SLOTS, len(coming)):
+                    self._ask(coming[asked], coming[asked] in fetched)
+                    asked += 1
+                held, slot = strip, transfers.take()
+                self._step(strip, behind, slot, strip not in fetched, updated=0)
+            done = Evaluated(first, end, held, slot)
+            yield from self._exchange_outcome(first, end)
+        if done is not None:
+            self._update(done, False, done.end, done.end, int(found.positions[done.end]), last=True)
+            yield  # all have their last launch before anybody waits for one
+
+    def _update(
+        self, done: Evaluated | None, stays: bool, first: int, end: int, since: int,
+        last: bool = False,
+    ) -> None:  # fmt: skip
+        """Update the class before, and evaluate the next one up to the first strip that comes.
+
+        ``stays``: whether there is anything to be evaluated in it so far.
+        """
+        if done is None:
+            if stays:
+                self._step(first, end, None, True, updated=0)
+            return
+        held = done.held if done.slot is not None else done.end - 1
+        behind = end if stays else done.end
+        self._step(held, behind, done.slot, True, since=since, updated=done.end, last=last)
+        self._give_back(done.slot)
 
     def _classes(self, span: int) -> Iterator[tuple[int, int, list[int]]]:
         """Yield the classes of a sweep that updates ``span`` together: strips, and own ones."""
@@ -198,30 +272,57 @@ class StreamedRankEngine(StreamedGpuEngine):
             yield first, end, (np.flatnonzero(filled[first:end]) + first).tolist()
 
     def _step(
-        self, first: int, end: int, slot: int | None, filled: bool, since: int, until: int, *,
-        updates: bool = False, last: bool = False,
+        self, first: int, end: int, slot: int | None, filled: bool, *, updated: int,
+        since: int = 0, last: bool = False,
     ) -> None:  # fmt: skip
         """Launch the kernel for some strips."""
-        self._reset()
+        clear(self._counters)
         numbers = map(np.int64, (first, end, slot or 0))
-        ends = map(np.int64, (since, until))
-        self._launch(Step(*numbers, filled, last, *ends, updates))
+        ends = map(np.int64, (since, EVERYTHING, updated))
+        self._launch(Step(*numbers, filled, last, *ends))
+
+    def _give_back(self, slot: int | None) -> None:
+        if slot is not None:
+            self._transfers.give_back(slot)
 
     # ------------------------------------------------------------ what ranks tell one another
 
-    def _exchange_outcome(self, first: int, end: int) -> None:
+    def _exchange_outcome(self, first: int, end: int) -> Iterator[None]:
         """Tell the others what came of this rank's part of a class; take in what they tell."""
-        a_class = self._strips.a_class
+        a_class, rank = self._strips.a_class, self._share.rank
         first, end = first // a_class, -(-end // a_class)
         kinds = self._kinds_told(bool(self._now[1]))
-        before = self._ends[:, first - 1] if first else 0
-        sizes = outcomes.bytes_told(self._ends[:, end - 1] - before, *kinds)
-        if self._share.ranks == 1 or not sizes.any():
+        positions = self._ends[:, end - 1] - (self._ends[:, first - 1] if first else 0)
+        sizes = outcomes.bytes_told(positions, *kinds).tolist()
+        if self._share.ranks == 1 or not any(sizes):
             return
         told = Told(np.int64(first), np.int64(end), *kinds[1:])
-        self._turn = 1 - self._turn
-        going = self._going[self._turn][: int(sizes[self._share.rank])]
-        if going.size:
-            self._pack[self._turn](told)
-        self._exchange.allgather([going], lambda total: [self._come])
-        self._unpack(told)
+        turn = self._turn = (self._turn + 1) % MESSAGES
+        # All had read what it was before when they wrote what this one last waited for.
+        if sizes[rank]:
+            self._pack[turn](told)
+        self._exchange.bytes += (self._share.ranks - 1) * sizes[rank]
+        written = yield from self._told(self._event())
+        for other, event in enumerate(written):
+            if other != rank and event is not None:
+                self._xp.cuda.get_current_stream().wait_event(event)
+        for other, size in enumerate(sizes):
+            if other == rank or not size:
+                continue
+            if self._copied is not None:
+                theirs = self._messages[other]
+                fetch(self._copied, theirs.arrays[turn][:size], theirs.device)
+            self._unpack[turn][other](told)
+
+    def _event(self) -> Any:
+        """Return an event of what this GPU has to do so far."""
+        if self._xp is np:
+            return None
+        event = self._xp.cuda.Event(disable_timing=True)
+        event.record()
+        return event
+
+    def bytes_of_messages(self) -> int:
+        """Count what no pool gives, and nobody has counted."""
+        messages = self._messages[self._share.rank].arrays if self._reach else []
+        return sum(array.nbytes for array in messages)

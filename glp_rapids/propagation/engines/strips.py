@@ -29,6 +29,7 @@ from glp_rapids.propagation.kernels.cpu.unit_votes import rows_in_order
 from glp_rapids.propagation.kernels.gpu import hub_pieces, plan
 from glp_rapids.propagation.kernels.gpu.entries import PackedEntries
 from glp_rapids.propagation.kernels.gpu.plan import COLUMNS, HUBS, Limits, Listed, Plan
+from glp_rapids.propagation.kernels.gpu.streamed import IN_SLOT, OF_OTHERS
 from glp_rapids.propagation.kernels.gpu.votes import VoteFunctions
 from glp_rapids.propagation.program import Traits
 from glp_rapids.propagation.schedule import spans_of
@@ -183,11 +184,15 @@ class Strips(NamedTuple):
 
     positions: np.ndarray  # where strips begin, and the end of the last
     entries: np.ndarray  # likewise, on the host
-    place: np.ndarray  # where a strip begins on the device, as in a line there; -1: in a slot
+    place: np.ndarray  # where each begins on the device, as in a line; or `IN_SLOT`, `OF_OTHERS`
     a_class: int
     slots: tuple[int, int]  # where these begin
     room: int  # entries of the buffer on the device
-    own: np.ndarray  # which strips this rank evaluates
+
+    @property
+    def own(self) -> np.ndarray:
+        """Tell which strips this rank evaluates."""
+        return self.place != OF_OTHERS
 
 
 def laid_out(
@@ -299,20 +304,19 @@ def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strip
         cuts += [cuts[-1]] * (a_class - several - len(cuts)) + [end] * several
     positions = np.array([0, *(at for cuts in of_classes for at in cuts)], np.int64)
     entries = starts[positions]
-    place = np.full(positions.size - 1, -1, np.int64)
-    own = np.ones(place.size, bool)
+    place = np.full(positions.size - 1, IN_SLOT, np.int64)
     if several:
-        own[::a_class] = own[a_class - 1 :: a_class] = False
-    sizes = np.diff(entries) * own
+        place[::a_class] = place[a_class - 1 :: a_class] = OF_OTHERS
+    sizes = np.diff(entries) * (place != OF_OTHERS)
     fronts = sizes[several::a_class] * (stays > 0)
     begins = entries[several:-1:a_class] % LINE
     taken = _in_lines(begins + fronts) * (fronts > 0)
-    place[several::a_class] = np.where(fronts > 0, np.cumsum(taken) - taken + begins, -1)
+    place[several::a_class] = np.where(fronts > 0, np.cumsum(taken) - taken + begins, IN_SLOT)
     resident = int(taken.sum())
     streamed = int(sizes[place < 0].max(initial=0))
     slot = _in_lines(streamed + LINE) if streamed else 0
     slots = resident, resident + slot
-    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, LINE), own)
+    return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, LINE))
 
 
 def _in_lines(entries: Any) -> Any:

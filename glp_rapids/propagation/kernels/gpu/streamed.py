@@ -1,12 +1,13 @@
 """The streamed kernel: rows in pinned host memory, of which a strip at a time is on the device.
 
-Launched once for each strip that the copy engine brings, and the strips before it that are on the
+Launched once for each strip that the copy engine brings, and the strips beside it that are on the
 device already: it evaluates them and, with the last strip of a class, updates the class. Or once
 for whole sweeps in which little is active: then it fetches, strip by strip, what is needed.
 
 A strip is a group of the plan. Some are on the device for good, the others come into slots; there a
-row lies where the plan says, less where its strip begins on the host. Readers of vertices that
-changed are found in a strip that is still there, else in host memory: only rows of changed ones.
+row lies where the plan says, less where its strip begins on the host. Strips that another GPU
+evaluates never come. Readers of vertices that changed are found in a strip that is still there,
+else in host memory: only rows of changed ones.
 
 Packed lists come as they are, strips of words, and are decoded where they are counted.
 """
@@ -59,7 +60,8 @@ from glp_rapids.propagation.kernels.gpu.shared_memory import (
 from glp_rapids.propagation.kernels.gpu.streamed_packed import PackedReaders
 from glp_rapids.propagation.kernels.gpu.warp_reductions import sum_by_shuffles
 
-EVERYTHING = np.iinfo(np.int64).max  # behind all positions
+EVERYTHING = np.iinfo(np.int64).max  # behind all positions, and all strips
+IN_SLOT, OF_OTHERS = -1, -2  # places of strips that are not on the device for good
 
 
 class StreamedLists(NamedTuple):
@@ -68,7 +70,7 @@ class StreamedLists(NamedTuple):
     entries: Any  # pinned; of packed lists the words
     weights: Any  # pinned
     first: Any  # int64, by strip: its first entry there
-    place: Any  # int64, by strip: where it begins on the device; -1: in a slot
+    place: Any  # int64, by strip: where it begins on the device; or `IN_SLOT`, `OF_OTHERS`
     slots: Any  # int64 [2]: where these begin
     moved: Any  # int64 [1]: entries read over the bus
     packed: Any  # `CompressedLists`: the words on the device, and how they are read
@@ -84,7 +86,7 @@ class Step(NamedTuple):
     last: Any  # the sweep is over then
     since: Any = np.int64(0)  # positions before have been evaluated
     until: Any = np.int64(EVERYTHING)  # from this position on others evaluate, or a later launch
-    updates: Any = True  # classes that end with one of its strips
+    updated: Any = np.int64(EVERYTHING)  # classes that end up to this strip are updated
 
 
 class StripReaders(NamedTuple):
@@ -276,7 +278,8 @@ def build(
                     elif thread == FIRST_BATCH and step.since > begin:
                         column = plan.groups[strip, END_OF_BATCHES]
                     shared.groups[thread] = column
-                first_here, end_here = max(begin, step.since), min(behind, step.until)
+                evaluates = place != OF_OTHERS
+                evaluates &= max(begin, step.since) < min(behind, step.until)
                 if thread == 0:
                     sweep[SWEEP.all_distinct] = (
                         schedule.all_distinct
@@ -285,9 +288,10 @@ def build(
                     )
                     shared.changes[0] = 0
                     sweep[SWEEP.buffer_start] = scale * shift
-                    sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
+                    if evaluates:
+                        sweep[SWEEP.ticket_pair] = 2 - sweep[SWEEP.ticket_pair]
                 cuda.syncthreads()
-                if place < 0 and begin < min(behind, step.until):
+                if place == IN_SLOT and begin < min(behind, step.until):
                     held = strip  # up to there
                     if not step.filled:
                         if packed:
@@ -296,19 +300,19 @@ def build(
                         else:
                             fill(strip, shift, shared, plan, lists, rows, run)
                         grid_barrier(run, sweep)
-                if first_here < end_here:
+                if evaluates:
                     evaluate(
                         0, np.int64(0), plan, tables, hubs, pieces, run, rows, lists.packed, state,
                         shared, numbers,
                     )  # fmt: skip
-                grid_barrier(run, sweep)
-                # The next strip draws from the other pair: no barrier need come before it.
-                if cuda.blockIdx.x == 0 and thread == 0:
-                    run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
-                    run.drawn[np.uint64(sweep[SWEEP.ticket_pair] + 1)] = 0
+                    grid_barrier(run, sweep)
+                    # The next strip draws from the other pair: no barrier need come before it.
+                    if cuda.blockIdx.x == 0 and thread == 0:
+                        run.drawn[np.uint64(sweep[SWEEP.ticket_pair])] = 0
+                        run.drawn[np.uint64(sweep[SWEEP.ticket_pair] + 1)] = 0
                 strip, of_class = strip + 1, of_class + 1
                 ends = of_class == a_class or strip == sweep[SWEEP.end_row]
-                if not (ends and step.updates):
+                if not (ends and strip <= step.updated):
                     continue  # a class is updated as a whole
                 changes = np.int64(0)
                 for one in range(strip - of_class, strip):
