@@ -155,3 +155,24 @@ def test_memory_that_is_kept_for_reuse_is_given_back_before_there_is_a_lack():
     del larger
     give_back()
     assert narrow.used_bytes() == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("how", [{}, {"update": "sync"}, {"skip_inactive": False}], ids=str)
+@pytest.mark.parametrize("form", ["plain", "weighted", "packed"])
+def test_a_run_takes_what_is_estimated(form, how):
+    from glp_rapids.bench.gpu import weighted
+    from glp_rapids.bench.memory import peak_memory
+
+    edges = np.random.default_rng(3).integers(0, 60_000, (2, 400_000))
+    graph = glp_rapids.as_graph(tuple(edges), device="cpu")
+    if form == "weighted":
+        graph = weighted(graph)
+    if form == "packed":
+        graph = glp_rapids.compress(graph, "packed", segment=128, device="cpu")
+    found = glp_rapids.estimate_memory(graph, device="gpu", **how).set_index("way")
+    estimated = found["device_bytes"]["packed" if form == "packed" else "plain"]
+    with peak_memory() as water:
+        before = water.live
+        glp_rapids.label_propagation(graph, device="gpu", way="auto", **how)
+    assert water.peak - before == pytest.approx(estimated, rel=0.1)

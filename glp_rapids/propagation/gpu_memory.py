@@ -1,4 +1,7 @@
-"""How much memory a run takes on a GPU, by figures from above, measured by `bench gpu`."""
+"""How much memory a run takes on a GPU: figures from above, measured by `bench gpu`, and estimates.
+
+A run decides by the former, which are there at once; `estimate_memory` counts arrays.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
+# Bytes a vertex of compressed lists beside the engine's arrays, while their order is made: eight
+# graphs took 24 to 29.
+A_DECODED = 24
 # Bytes a vertex on a GPU that lists are streamed to, while the order of the rows is made: offsets,
 # a word a vertex, and as much to sort them, or the lists.
 GPU_PLANNING = 32
@@ -44,6 +50,27 @@ def gpu_bytes_of(graph: BaseGraph) -> int:
     wide = 0 if graph.scheme else bytes_an_entry(graph)
     packed = graph.nbytes if graph.scheme else None
     return gpu_bytes(graph.number_of_vertices, graph.number_of_edges, wide, graph.directed, packed)
+
+
+def gpu_resident_bytes(
+    subject: Subject, state: int, traits: Traits, classes: int, skip: bool, packed: bool
+) -> int:
+    """Estimate the peak of a run in a GPU's memory, the graph included.
+
+    ``state``, ``skip`` and ``packed``: see `gpu_streamed_bytes`. Of a directed graph it is the
+    figure from above.
+    """
+    vertices, entries = subject.number_of_vertices, subject.number_of_edges
+    wide = bytes_an_entry(subject)
+    if subject.directed:
+        lists = subject.packed_bytes if packed else None
+        return gpu_bytes(vertices, entries, wide, True, lists)
+    made = state + arrays_beside_lists(subject, traits, classes, skip, entries)
+    if packed:
+        return subject.packed_bytes + made + A_DECODED * vertices
+    # in the end communities are numbered: where each label occurs first, a sum, and the numbers
+    numbering = 3 * subject.index_dtype.itemsize * vertices
+    return entries * wide + 8 * (vertices + 1) + made + numbering
 
 
 def entries_at_once(vertices: int) -> int:
