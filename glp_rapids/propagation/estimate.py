@@ -142,7 +142,7 @@ def estimate_memory(
     on a graph that is compressed already; of another one lists of some 300,000 entries are
     measured, and weights count as if they did not compress. Ids count only where a run makes hashes
     of them, 8 bytes each. On a GPU the arrays of a run count, and those that number communities in
-    the end, within 10% of eight graphs measured; of a directed graph, whose rows are also made in
+    the end, within 10% of ten graphs measured; of a directed graph, whose rows are also made in
     the other direction, it is an upper figure. ``fits`` goes by the upper figure by which a run
     decides and of which a failing one speaks, 59 or 60 bytes a vertex beside the lists, measured on
     graphs of 0.3 to 17 M vertices. What a user's program holds is known only for a graph, whose

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # On a GPU, beside entries or compressed lists: plain graphs of 0.3 to 17 M vertices took 43 to 59.
 GPU_PLAIN, GPU_PACKED = 59, 60
-# Bytes a vertex of compressed lists beside the engine's arrays, while their order is made: eight
-# graphs took 24 to 29.
-A_DECODED = 24
+# Bytes a vertex of compressed lists beside the engine's arrays, slack counted, while their order is
+# made: ten graphs took 24 to 29.
+A_DECODED = 26
 # Bytes a vertex on a GPU that lists are streamed to, while the order of the rows is made: offsets,
 # a word a vertex, and as much to sort them, or the lists.
 GPU_PLANNING = 32
@@ -65,7 +65,7 @@ def gpu_resident_bytes(
     if subject.directed:
         lists = subject.packed_bytes if packed else None
         return gpu_bytes(vertices, entries, wide, True, lists)
-    made = state + arrays_beside_lists(subject, traits, classes, skip, entries)
+    made = state + arrays_beside_lists(subject, traits, classes, skip or packed, entries)
     if packed:
         return subject.packed_bytes + made + A_DECODED * vertices
     # in the end communities are numbered: where each label occurs first, a sum, and the numbers
