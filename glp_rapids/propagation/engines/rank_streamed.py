@@ -133,7 +133,8 @@ class StreamedRankEngine(StreamedGpuEngine):
 
     def _bytes_beside(self) -> int:
         bounds = sum(bounds.nbytes for bounds in self._bounds)
-        return (MESSAGES + 1) * self._bytes_of_message() + bounds
+        of_others = 0 if self._reach else 1  # is copied here
+        return (MESSAGES + of_others) * self._bytes_of_message() + bounds
 
     def _bytes_of_message(self) -> int:
         """Count the bytes of the longest message."""
