@@ -187,9 +187,27 @@ class StreamedModel:
         run.changed[int(run.control[0] - schedule.forgotten)] += changed.size
         if rule.activates:
             for position in changed:
-                start = plan.starts[position]
-                readers = unpacked(entries, start, start + plan.degrees[position])
-                np.subtract.at(run.slack, readers, 1)
+                np.subtract.at(run.slack, self._readers(position, plan, entries), 1)
+
+    def _readers(self, position, plan, entries):
+        start = plan.starts[position]
+        return unpacked(entries, start, start + plan.degrees[position])
+
+
+class PackedModel(StreamedModel):
+    """Reads rows in a graph's plain lists, where the kernel would decode them."""
+
+    def __init__(self, words, graph):
+        super().__init__(words)
+        self._rows = graph.rows()
+
+    def _entries(self, strip, position, plan, rows, lists, step):
+        assert lists.place[strip] >= 0 or step.filled
+        return self._readers(position, plan, None)
+
+    def _readers(self, position, plan, entries):
+        first, last = self._rows.indptr[plan.vertices[position] :][:2]
+        return self._rows.indices[first:last]
 
 
 class PersistentModel(StreamedModel):

@@ -10,11 +10,11 @@ import pytest
 import reference
 from cases import exhaustive
 from memory_limits import assert_same
-from streamed_model import StreamedModel, cut_into
+from streamed_model import PackedModel, StreamedModel, cut_into
 from test_hybrid import RUNS, planted
 from test_strips import layout_of
 
-from glp_rapids import as_graph, label_propagation
+from glp_rapids import as_graph, compress, label_propagation
 from glp_rapids.device import LackOfMemory
 from glp_rapids.outofcore.peak import Peak
 from glp_rapids.propagation import engines
@@ -24,7 +24,10 @@ from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 
 from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams, rank_streamed
-from glp_rapids.propagation.engines.partitioned_streams import PartitionedStreamsEngine
+from glp_rapids.propagation.engines.partitioned_streams import (
+    PartitionedPackedStreamsEngine,
+    PartitionedStreamsEngine,
+)
 from glp_rapids.propagation.workload import TooLittleMemory
 
 
@@ -37,10 +40,14 @@ class ModelledGpus(PartitionedStreamsEngine):
         PartitionedEngine.__init__(self, *given, devices)
 
     _scope = _leading = PartitionedEngine._scope
-    _ranges, advance = PartitionedEngine._ranges, PartitionedEngine.advance
+    advance = PartitionedEngine.advance
 
     def _works_on_given(self, rank):
         return rank == 0
+
+
+class ModelledPackedGpus(ModelledGpus, PartitionedPackedStreamsEngine):
+    """Likewise, to which packed lists come."""
 
 
 @pytest.fixture
@@ -49,18 +56,20 @@ def modelled(monkeypatch):
     engine_of = engines.engine_of
     _, target = engine_of("gpu", "streamed plain")
 
-    def model(graph, ranks, how="copies"):
+    def model(graph, ranks, how="copies", packed=False):
         ids = graph.external(np.arange(graph.number_of_vertices)).tolist()
-        made = StreamedModel([reference.id_word(one) for one in ids])
+        words = [reference.id_word(one) for one in ids]
+        made = PackedModel(words, graph) if packed else StreamedModel(words)
         monkeypatch.setattr(gpu_streamed, "launch", made.launch)
         for module in (gpu_streamed, rank_streamed):
             monkeypatch.setattr(module, "prepared_together", made.prepared_together)
         monkeypatch.setattr(partitioned_streams, "copied", copy.copy)
         monkeypatch.setattr(partitioned_streams, "how_of", lambda devices: how)
-        found = partial(ModelledGpus, devices=tuple(range(ranks))), target
+        modelled = ModelledPackedGpus if packed else ModelledGpus
+        found = partial(modelled, devices=tuple(range(ranks))), target
         monkeypatch.setattr(
             engines, "engine_of",
-            lambda _, way, *more: found if way == "streamed plain" else engine_of("cpu", way),
+            lambda _, way, *more: found if "streamed" in way else engine_of("cpu", way),
         )  # fmt: skip
         return made
 
@@ -96,6 +105,23 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, ranks):
         if stays == 1.0:  # all came once
             assert report["share_cached"] == pytest.approx(1.0)
         assert made.launched
+
+
+@pytest.mark.parametrize("ranks", [2, *exhaustive(3)])
+@pytest.mark.parametrize("how", [{}, *exhaustive({"update": "sync"}, {"explore": 0})])
+def test_packed_lists_come_to_all(modelled, monkeypatch, how, ranks):
+    graph = planted()
+    how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
+    expected = label_propagation(graph, **how)
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    for stays, size in ((0, 400), (400, 200), (1 << 20, 400)):
+        modelled(graph, ranks, packed=True)
+        cut_into(monkeypatch, stays, size)
+        found = label_propagation(packed, way="streamed packed", **how)
+        assert_same(found, expected)
+        report = found.attrs["glp"]
+        assert report["changed"] == expected.attrs["glp"]["changed"]
+        assert sum(rank["vertices"] for rank in report["ranks"]) == graph.number_of_vertices
 
 
 NAMES = ["only isolated", "isolated", "hub", "star", "clique", "path", "power law"]

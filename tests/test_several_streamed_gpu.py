@@ -9,7 +9,7 @@ from cases import some
 from memory_limits import EVERY, assert_same, bare, directions, large, least, reported
 from test_several_gpu import needs_two
 
-from glp_rapids import Program, label_propagation, propagate
+from glp_rapids import Program, compress, label_propagation, propagate
 from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams
 
 pytestmark = pytest.mark.gpu
@@ -69,6 +69,51 @@ def test_ranks_that_share_a_gpu(program, how, monkeypatch):
     monkeypatch.setattr(partitioned_streams, "how_of", lambda devices: how)
     for graph in (large(20_000, 300_000), large(9_000, 90_000, weighted=True, directed=True)):
         streamed(program, graph, [0, 0, 0], of_each=False)  # each counts what all take
+
+
+def packed_streamed(devices, of_each=True):
+    graph = large(20_000, 300_000)
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    for how in ({}, {"update": "sync", "max_iter": 5}, {"explore": 0, "classes": 3}):
+        expected = label_propagation(graph, device="cpu", **how)
+        low = least(label_propagation, packed, devices=devices, **how)
+        for limit in (low, low + packed.nbytes // 4, None):
+            found = label_propagation(packed, devices=devices, memory_limit=limit, **how)
+            assert_same(found, expected)
+            report = found.attrs["glp"]
+            assert (report["way"], report["changed"]) == (
+                "streamed packed", expected.attrs["glp"]["changed"]
+            )  # fmt: skip
+            assert limit is None or not of_each or report["peak"] <= limit
+    assert report["share_cached"] == pytest.approx(1.0)  # nobody said how much may stay
+
+
+@pytest.mark.usefixtures("full_of_old")
+@pytest.mark.parametrize("how", ["peer stores", "copies"])
+def test_packed_lists_of_ranks_that_share_a_gpu(how, monkeypatch):
+    one_gpu.patched(monkeypatch)
+    monkeypatch.setattr(partitioned_streams, "how_of", lambda devices: how)
+    packed_streamed([0, 0, 0], of_each=False)
+
+
+@needs_two
+def test_packed_lists_on_two_gpus():
+    packed_streamed([0, 1])
+
+
+def test_compressed_graphs_that_cannot_be_cut(monkeypatch):
+    one_gpu.patched(monkeypatch)
+    graph = large(2_000, 9_000)
+    packed = compress(graph, "packed", segment=128, device="cpu")
+    weighted = compress(large(2_000, 9_000, weighted=True), device="cpu")
+    for given, how in (
+        (packed.to("gpu"), {}), (weighted, {}), (packed, {"way": "plain"}),
+        (packed, {"way": "streamed plain"}),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="cut for several GPUs where they are streamed"):
+            label_propagation(given, devices=[0, 0], **how)
+    with pytest.raises(ValueError, match=r"pass glp_rapids\.compress"):
+        label_propagation(graph, devices=[0, 0], way="streamed packed")
 
 
 @needs_two

@@ -92,17 +92,28 @@ def _for_devices(
     parted = replace(options, streams_to="gpu")
     if kind == "cpu" or _is_on_gpu(graph):
         found = as_any_graph(graph, **{**edges, "device": kind}), options
-    elif options.memory_limit is not None or options.way == "streamed plain":
+    elif options.memory_limit is not None or _has_to_stream(graph, options):
         options.check_limit("gpu")
         found = as_any_graph(graph, **{**edges, "device": "cpu"}), parted
     else:
         found = _on_first_or_parted(graph, edges, options, parted)
-    if found[0].scheme:
+    made, chosen = found
+    if made.scheme and (chosen.streams_to is None or not _streams(made, chosen)):
         raise ValueError(
-            "devices: the lists of a compressed graph are not cut for several devices so far; pass "
-            "graph.to_graph(), or leave devices out"
+            "devices: the lists of a compressed graph are cut for several GPUs where they are "
+            "streamed from host memory (graph.to('cpu')), if it is undirected, without weights, in "
+            "the order of the ids and under the scheme 'packed'; pass graph.to_graph(), or leave "
+            "devices out"
         )
     return found
+
+
+def _has_to_stream(graph: Any, options: Options) -> bool:
+    """Tell whether several GPUs can have a graph in host memory only as streams."""
+    from glp_rapids.graph.graph import BaseGraph
+
+    asked = options.way != "auto" and WAYS[options.way].streamed
+    return asked or (isinstance(graph, BaseGraph) and bool(graph.scheme))
 
 
 def _on_first_or_parted(

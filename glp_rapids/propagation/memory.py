@@ -26,7 +26,13 @@ from glp_rapids.propagation.gpu_memory import (
 )
 from glp_rapids.propagation.making_memory import bytes_to_make
 from glp_rapids.propagation.program import traits_of
-from glp_rapids.propagation.ways import WAYS, decoded_for_good, in_form, ways_of
+from glp_rapids.propagation.ways import (
+    STREAMED_TO_GPU,
+    WAYS,
+    decoded_for_good,
+    in_form,
+    ways_of,
+)
 from glp_rapids.propagation.workload import TooLittleMemory, hashes
 
 if TYPE_CHECKING:
@@ -211,13 +217,14 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     """
     budget = Budget(graph, options, ways_of(graph, options), options.memory_limit, held)
     if options.devices is not None and kind_of(options.devices) == "gpu":
-        from glp_rapids.propagation.part_memory import parts_of
+        from glp_rapids.propagation.part_memory import parts_of, rooms_of
 
-        budget.parts = parts_of(graph, program, options)
-        if not _are_streamed(budget):
-            return budget
-        limits = [room for room in budget.parts.rooms if room is not None]
-        budget.ways, budget.parts = ("streamed plain",), None
+        if budget.form == "plain":
+            budget.parts = parts_of(graph, program, options)
+            if not _are_streamed(budget):
+                return budget
+            budget.ways, budget.parts = (STREAMED_TO_GPU["plain"],), None
+        limits = [room for room in rooms_of(graph, options) if room is not None]
     elif options.streams_to == "gpu":
         free = free_on_gpu()
         usable = None if free is None else free - free // OF_FREE

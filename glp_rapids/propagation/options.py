@@ -109,7 +109,9 @@ class Options:
                 f"memory_limit={self.memory_limit!r} is what each GPU of devices= may take, and "
                 "ranks on the host share its memory; leave it out, or devices="
             )
-        ways = ("auto", "plain", "streamed plain")[: 2 + (kind_of(self.devices) == "gpu")]
+        ways = ("auto", "plain")
+        if kind_of(self.devices) == "gpu":
+            ways += ("streamed plain", "streamed packed")
         if self.way not in ways:
             raise ValueError(
                 f"way must be {' or '.join(map(repr, ways))} with devices=, not {self.way!r}"

@@ -142,7 +142,7 @@ def parts_of(graph: BaseGraph, program: Program, options: Options) -> Parts:
         for part, device in zip(parts, devices, strict=True):
             if device == home:
                 part["its rows"] = lists + offsets
-    return Parts(graph, options, parts, _rooms(graph, options), vertices * state)
+    return Parts(graph, options, parts, rooms_of(graph, options), vertices * state)
 
 
 def _arrays(
@@ -215,7 +215,7 @@ def gpus_there() -> tuple[int, ...]:
     return devices if reach_one_another(devices) else ()
 
 
-def _rooms(graph: BaseGraph, options: Options) -> list[int | None]:
+def rooms_of(graph: BaseGraph, options: Options) -> list[int | None]:
     """Return what the part of each GPU may take: at most what is free there; None: nobody knows.
 
     What earlier runs left there counts as free. Where a graph lies nobody asks but for a limit:

@@ -74,8 +74,10 @@ def ways_of(graph: BaseGraph, options: Options) -> tuple[str, ...]:
     tried, asked_for = TRIED[device, form], ASKED_FOR.get((device, form), ())
     if options.devices is not None:
         tried, asked_for = ("plain",), ()
-        if options.streams_to is not None:  # from host memory
-            asked_for = ("streamed plain",)
+        if form == "compressed":
+            tried = (STREAMED_TO_GPU[form],)
+        elif options.streams_to is not None:  # from host memory
+            asked_for = (STREAMED_TO_GPU[form],)
     elif options.streams_to is not None:
         tried, asked_for = (STREAMED_TO_GPU[form],), SHARED_WITH_GPU[form]
     if way == "auto":

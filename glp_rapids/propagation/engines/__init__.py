@@ -107,11 +107,18 @@ def _partitioned_streams() -> Build:
     return PartitionedStreamsEngine
 
 
+def _partitioned_packed_streams() -> Build:
+    from glp_rapids.propagation.engines.partitioned_streams import PartitionedPackedStreamsEngine
+
+    return PartitionedPackedStreamsEngine
+
+
 # What lets several devices of a kind share a graph, by the way its lists are held.
 SHARED: dict[tuple[str, str], Callable[[], Build]] = {
     ("cpu", "plain"): _partitioned,
     ("gpu", "plain"): _partitioned_gpu,
     ("gpu", "streamed plain"): _partitioned_streams,
+    ("gpu", "streamed packed"): _partitioned_packed_streams,
 }
 
 

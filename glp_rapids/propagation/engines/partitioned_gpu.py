@@ -71,7 +71,6 @@ class PartitionedGpuEngine(PartitionedEngine):
         self, workload: Workload, compiled: Compiled, fields: dict[str, Any],
         devices: tuple[int | str, ...],
     ):  # fmt: skip
-        self._on_host = gpu_of(workload.rows.indptr) is None
         self._home = gpu_of(fields["labels"])
         self._peaks = [Peak() for _ in devices]
         settle()  # what the caller's stream has begun is what the ranks read
@@ -83,6 +82,7 @@ class PartitionedGpuEngine(PartitionedEngine):
 
     def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
         """Find what an earlier run with these GPUs has kept on them, or forget that of others."""
+        self._on_host = gpu_of(workload.rows.indptr) is None
         self._how = how_of(devices)
         key = "parts", devices, workload.skip, workload.classes, self._how
         self._kept = workload.kept.get(key)

@@ -10,18 +10,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from glp_rapids.multigpu.exchange import Exchange
 from glp_rapids.multigpu.rounds import Rounds, in_rounds
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied, how_of
-from glp_rapids.propagation.engines.rank_streamed import StreamedRankEngine
+from glp_rapids.propagation.engines.rank_streamed import (
+    StreamedPackedRankEngine,
+    StreamedRankEngine,
+)
 from glp_rapids.propagation.workload import Workload
 
 
 class PartitionedStreamsEngine(PartitionedGpuEngine):
     """Run one program on one graph in host memory with several GPUs of this process."""
+
+    _of_a_rank: ClassVar[type[StreamedRankEngine]] = StreamedRankEngine
 
     def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
         """Leave the lists where they are: none is kept on a GPU from run to run."""
@@ -33,12 +38,16 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
 
     _together = PartitionedEngine._together
 
+    def _ranges(self) -> list[int]:
+        """Return ranges without vertices: ranks have parts of classes, not of the vertices."""
+        return [0] * (len(self._devices) + 1)
+
     def _engine(self, rank: int) -> StreamedRankEngine:
         fields = self._fields
         if not self._works_on_given(rank):
             fields = {name: copied(value) for name, value in fields.items()}
         workload = replace(self._workload, active=None)
-        return StreamedRankEngine(
+        return self._of_a_rank(
             workload, self._compiled, fields, self._exchanges[rank], self._rounds,
             self._how == "peer loads",
         )  # fmt: skip
@@ -86,3 +95,9 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
             "pinned": all(one["pinned"] for one in found),
             "peak": max(told["peak"] for told in facts["ranks"]),
         }
+
+
+class PartitionedPackedStreamsEngine(PartitionedStreamsEngine):
+    """Likewise, of a packed graph, whose lists come as they are."""
+
+    _of_a_rank = StreamedPackedRankEngine

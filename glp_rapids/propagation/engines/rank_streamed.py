@@ -31,6 +31,7 @@ from glp_rapids.outofcore.double_buffer import SLOTS
 from glp_rapids.propagation.compile_program import Compiled
 from glp_rapids.propagation.engines import strips
 from glp_rapids.propagation.engines.gpu_streamed import FEW, StreamedGpuEngine
+from glp_rapids.propagation.engines.gpu_streamed_packed import StreamedPackedGpuEngine
 from glp_rapids.propagation.engines.launched import clear
 from glp_rapids.propagation.engines.rank_cpu import agree
 from glp_rapids.propagation.engines.strips import Share
@@ -327,3 +328,7 @@ class StreamedRankEngine(StreamedGpuEngine):
         """Count what no pool gives, and nobody has counted."""
         messages = self._messages[self._share.rank].arrays if self._reach else []
         return sum(array.nbytes for array in messages)
+
+
+class StreamedPackedRankEngine(StreamedRankEngine, StreamedPackedGpuEngine):
+    """The engine of one rank to which packed lists come."""

@@ -139,7 +139,8 @@ def label_propagation(
         few classes (``update="sync"``). None: one device; of GPUs that reach one another all those
         of the machine, if ``way`` and ``memory_limit`` leave it open, where one does not hold the
         graph or it has 2**31 entries or more, which then pays (``CUDA_VISIBLE_DEVICES`` or ``way``
-        forbid it). Compressed graphs are for one device.
+        forbid it). A compressed graph has to be in host memory, and of the kind that "streamed
+        packed" is for: it is streamed to all, in strips of packed lists.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
