@@ -64,6 +64,11 @@ def draw_cluster(
     """
     from matplotlib import pyplot
 
+    if "vertex" not in members:
+        raise ValueError(
+            "members has no column 'vertex'; ids of several columns are not drawn, so join them to "
+            "one column in members and in edges"
+        )
     inside = members[members["cluster"] == cluster].reset_index(drop=True)
     if inside.empty:
         raise ValueError(f"cluster {cluster} has no members")

@@ -125,7 +125,11 @@ def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "seeds", ["a\n", "id\na\n", "id,by\na,b\n", '"a",known since 2024\n', "a\na\n\n"]
+    "seeds",
+    [
+        "a\n", "id\na\n", "id,by\na,b\n", '"a",known since 2024\n', "a\na\n\n",
+        "a known since 2024\n", "a\tknown mule\n\n", "  a  \n",
+    ],
 )
 def test_blacklists_in_any_form(payments, seeds, capsys):
     assert cpu(*fraud(payments, seeds)) == 0
@@ -141,6 +145,8 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
         ("ring,vertex\n1,a\n", [], "its lines have several fields"),
         ("a\nb,c\n", [], "its lines have several fields"),
         ("a,b\n", [], "its lines have several fields"),
+        ("a b\n", [], "its lines have several fields"),
+        ("a\n", ["--top", "-1"], "--top must be at least 0, not -1"),
         ("a\n", ["--amount", "usd"], "no column 'usd' (--amount)"),
         ("a\n", ["--seed-column", "account"], "no column 'account' (--seed-column)"),
         ("a\n", ["--days", "0"], "days must be positive"),
@@ -151,6 +157,15 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
 )
 def test_bad_input_of_fraud(payments, seeds, options, words, capsys):
     assert words in fails(capsys, *fraud(payments, seeds, "--device", "cpu", *options))
+
+
+def test_blanks_are_parts_of_ids_where_the_transactions_have_some(tmp_path, capsys):
+    payments = tmp_path / "payments.csv"
+    payments.write_text(PAYMENTS.replace("a,", "ann may,").replace(",a", ",ann may"))
+    assert cpu(*fraud(payments, "ann may\nb\n")) == 0
+    assert "2 ids, of which 2 in the window" in capsys.readouterr().out
+    assert cpu(*fraud(payments, "ann\nb\n")) == 0
+    assert "2 ids, of which 1 in the window" in capsys.readouterr().out
 
 
 def test_times_that_are_none(tmp_path, capsys):

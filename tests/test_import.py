@@ -62,6 +62,15 @@ def test_names_are_listed_once_in_order():
     assert sorted(set(glp_rapids.__all__)) == glp_rapids.__all__
 
 
+@pytest.mark.parametrize(
+    "name", ["datasets.social", "fraud.Monitor", "metrics.cover_f1", "plot.draw_cluster"]
+)
+def test_modules_need_no_import_of_their_own(name):
+    loaded = loaded_after(f"import glp_rapids; glp_rapids.{name}")
+    assert f"glp_rapids.{name.split('.')[0]}" in loaded
+    assert name.split(".")[0] in dir(glp_rapids)
+
+
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match="'glp_rapids' has no attribute 'pagerank'"):
         _ = glp_rapids.pagerank

@@ -59,6 +59,25 @@ def test_a_run_takes_what_was_predicted_and_no_more_than_the_limit(way, update, 
         assert 0.9 * report["predicted"] <= peak <= report["predicted"] + tuples
 
 
+@pytest.mark.parametrize("kind", ["directed, compressed", "packed", "both"])
+def test_what_is_made_of_the_graph_first_is_predicted_without_a_limit_too(kind):
+    graph = large(20_000, 200_000, directed=kind != "packed")
+    if kind == "directed, compressed":
+        graph = compress(graph)
+    how = {"packed": {"way": "packed"}, "both": {"direction": "both"}}.get(kind, {})
+    call = partial(label_propagation, device="cpu", max_iter=2, **how)
+    call(bare(graph))
+    subject, taken = bare(graph), memory_taken(*graph.rows("out").arrays())
+    gc.collect()
+    tracemalloc.start()
+    predicted = call(subject).attrs["glp"]["predicted"]
+    peak = taken + tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 1.02 * predicted + (1 << 16)
+    assert predicted == call(bare(graph), memory_limit=1 << 30).attrs["glp"]["predicted"]
+    assert call(subject).attrs["glp"]["predicted"] < predicted  # it is kept
+
+
 @pytest.mark.parametrize("program", some(PROGRAMS, "layered", "speakers", "seeded"))
 def test_state_counts(program):
     graph = large(20_000, 200_000)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from glp_rapids import as_graph, label_propagation
+from glp_rapids import as_graph, contract, label_propagation
 from glp_rapids.ingest import read
 from glp_rapids.metrics import ari, cover_f1, coverage, cpm, modularity, nmi
 
@@ -282,10 +282,35 @@ def test_cover_f1_is_the_average_best_match(a, b):
     assert cover_f1(cover(a), cover(a)) == 1
 
 
+@pytest.mark.parametrize("end", [{}, {"directed": True}])
+def test_communities_may_be_ids_of_several_columns(end):
+    edges = pd.DataFrame({
+        "a": [1, 2, 1, 5, 6, 5], "b": ["x"] * 6, "c": [2, 3, 3, 6, 7, 7], "d": ["x"] * 5 + ["y"],
+    })  # fmt: skip
+    ends = {"source": ["a", "b"], "destination": ["c", "d"], **end}
+    found = label_propagation(edges, renumber=False, device="cpu", **ends)
+    numbers = label_propagation(edges, device="cpu", **ends)
+    assert {"0_partition", "1_partition"} < set(found.columns)
+    for measure in (modularity, coverage, cpm):
+        assert measure(edges, found, **ends) == measure(edges, numbers, **ends)
+    assert contract(edges, found, **ends).number_of_vertices == numbers["partition"].nunique()
+    assert nmi(found, numbers) == nmi(numbers, found) == pytest.approx(1)
+    assert cover_f1(found, numbers) == 1
+    with pytest.raises(ValueError, match="partition holds a null label"):
+        modularity(edges, found.assign(**{"1_partition": None}), **ends)
+
+
+def test_cpm_beyond_float64_is_refused():
+    edges = pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 0], "w": 1e308})
+    for how in ({"weight": "w"}, {"resolution": 1e308}):
+        with pytest.raises(ValueError, match="beyond float64; divide the weights"):
+            cpm(edges, [{0, 1, 2}], **how)
+
+
 def test_cover_f1_counts_a_membership_once_and_refuses_no_cover():
     a = cover([{0, 1}, {1, 2}])
     assert cover_f1(pd.concat([a, a]), a) == 1
-    with pytest.raises(ValueError, match="b is an empty cover"):
+    with pytest.raises(ValueError, match=r"^a, b: b is an empty cover$"):
         cover_f1(a, a[:0])
     with pytest.raises(TypeError, match="a must be a frame"):
         cover_f1([0, 1], a)

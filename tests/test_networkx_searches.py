@@ -324,6 +324,21 @@ def test_paths_are_made_when_asked_for_and_can_be_changed():
     assert dict(paths) == {2: [2], 1: "mine", 3: [2, 3], 4: [2, 3, 4]}
 
 
+def test_paths_do_what_dicts_do():
+    graph = nx.path_graph(4)
+    paths = nx.single_source_shortest_path(graph, 1, backend="glp_rapids")
+    made = nx.single_source_shortest_path(graph, 1)
+    assert list(reversed(paths)) == list(reversed(made))
+    assert paths.copy() == made
+    assert type(paths.copy()) is dict
+    assert paths | {9: [9]} == made | {9: [9]}
+    assert {9: [9], 1: []} | paths == {9: [9], 1: []} | made
+    paths |= {0: []}
+    assert (type(paths), paths[0]) == (Paths, [])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        paths | [0]
+
+
 # ---------------------------------------------------------------- what is declined, or left
 
 

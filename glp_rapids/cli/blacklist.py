@@ -30,15 +30,18 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
     integers = all(pd.api.types.is_integer_dtype(end) for end in ends)
     table = column is not None or path.suffix.lower() in files.PARQUET
     ids, header = _column(path, column) if table else files.read_lines(path, _separator(path)), None
-    ids = ids.dropna().astype(str)
-    if integers:
+    ids, notes = ids.dropna().astype(str), set()
+    if not table and ".txt" in path.suffixes and not any(map(_holds_blanks, ends)):
+        words = ids.str.split()  # notes stand behind blanks, as columns do there
+        ids, notes = words.str[0].fillna(""), set().union(*words.str[1:])
+    elif integers:
         ids = ids.str.strip()
     ids = ids[ids.ne("")].reset_index(drop=True)
     if not table:
         if len(ids) and _is_header(ids[0], ends, integers):
             header, ids = ids[0], ids[1:]
         if (header or "").strip().lower() not in HEADERS:
-            _refuse_other_columns(path, header, ends)
+            _refuse_other_columns(path, header, ends, notes)
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
         raise ValueError(f"{path}: holds no ids; write one a line, or a table with --seed-column")
@@ -76,14 +79,16 @@ def _column(path: Path, column: str | None) -> pd.Series:
     return frame[frame.columns[0] if column is None else column]
 
 
-def _refuse_other_columns(path: Path, header: str | None, ends: list[pd.Series]) -> None:
+def _refuse_other_columns(
+    path: Path, header: str | None, ends: list[pd.Series], notes: set[str]
+) -> None:
     """Raise if the ids may be in another column than the first: notes behind them are no ids."""
     import pandas as pd
 
     first, further = files.further_fields(path, _separator(path))
     # an index without a name begins with an empty field
     names_several = any(first[1:]) and (header is not None or not first[0])
-    others = pd.Series(further, dtype=str)
+    others = pd.Series(sorted({*further, *notes}), dtype=str)
     if all(pd.api.types.is_integer_dtype(end) for end in ends):
         others = others[others.str.fullmatch(files.INTEGER)]
     if names_several or any(len(known(others, end)) for end in ends):
@@ -91,6 +96,15 @@ def _refuse_other_columns(path: Path, header: str | None, ends: list[pd.Series])
             f"{path}: its lines have several fields, of which not only the first may be ids; write "
             "one id a line, or name the column of the ids in its header with --seed-column"
         )
+
+
+def _holds_blanks(end: pd.Series) -> bool:
+    """Tell whether an id of the transactions has blanks within, which then end no id."""
+    import pandas as pd
+
+    return not pd.api.types.is_numeric_dtype(end) and bool(
+        end.astype(str).str.strip().str.contains(r"\s").any()
+    )
 
 
 def _separator(path: Path) -> str:

@@ -20,11 +20,13 @@ examples:
       --source payer --destination payee --amount eur --time booked_at --days 30 \\
       --output members.parquet --clusters clusters.csv --scores scores.parquet
 
-The blacklist holds one id a line, with notes behind it if you like, or is a table with
---seed-column, which may be left out if the first column is called vertex, id, account, source or
-destination. The first line is a header only if it cannot be an id of the transactions.
+The blacklist holds one id a line, with notes behind it if you like (after a comma; of .tsv
+after a tab, of .txt after a blank, too, unless ids have blanks), or is a table with
+--seed-column, which may be left out if the first column is called vertex, id, account, source
+or destination. The first line is a header only if it cannot be an id of the transactions.
 Every account is scored by how strongly the blacklist reaches it; among the high scores, groups
-that trade mostly with one another are the clusters. `glp-rapids demo` shows it on made-up data.
+that trade mostly with one another are the clusters. `glp-rapids demo` shows it on made-up
+data.
 """
 TIME_UNITS = ("D", "h", "m", "s", "ms", "us")
 
@@ -94,6 +96,8 @@ def run(options: argparse.Namespace) -> None:
 
     results = {"--output": options.output, "--clusters": options.clusters,
                "--scores": options.scores}  # fmt: skip
+    if options.top < 0:
+        raise ValueError(f"--top must be at least 0, not {options.top}")
     for path in results.values():
         if path is not None:
             files.checked_ending(path)

@@ -14,6 +14,7 @@ import numpy as np
 from glp_rapids.device import array_module
 
 Array = Any
+LARGEST_SCALE = 2.0**1000
 
 
 def round_even(value):
@@ -51,7 +52,7 @@ def fixed_point_scale(largest: float, terms: int) -> float:
         return 1.0
     fraction, exponent = math.frexp(bound)
     power = 62 - exponent + (1 if fraction == 0.5 else 0)
-    return math.ldexp(1.0, max(min(power, 1000), -1000))
+    return math.ldexp(1.0, max(power, -1000)) if power < 1000 else LARGEST_SCALE
 
 
 def fixed_point_exponent(largest: float, terms: int) -> int:

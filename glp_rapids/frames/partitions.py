@@ -48,7 +48,7 @@ def as_frame(value: Any, argument: str) -> Any:
     elif _is_of_sets(value) or (isinstance(value, list | tuple) and not value):
         columns = _of_sets(value, argument)
     elif is_frame(value):
-        columns = columns_of(value, argument)
+        columns = _with_one_label(columns_of(value, argument, of_ids=True), argument)
     else:
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', a dict of "
@@ -56,6 +56,19 @@ def as_frame(value: Any, argument: str) -> Any:
         )
     kind = "cudf" if any(kinds.is_cudf(one, "Series") for one in columns.values()) else "pandas"
     return kinds.to_frame(columns, kind, copy=False)  # only read
+
+
+def _with_one_label(columns: dict[str, kinds.Column], argument: str) -> dict[str, kinds.Column]:
+    """Name communities that are ids of several columns by one integer each."""
+    names = numbered_columns(columns, "partition")
+    if names == ["partition"]:
+        return columns
+    codes = label_codes(columns.pop(names[0]), argument)
+    for name in names[1:]:
+        more = label_codes(columns.pop(name), argument)
+        size = int(more.max()) + 1 if more.size else 1
+        codes = label_codes(codes * size + more, argument)  # fewer than rows: no product overflows
+    return {**columns, "partition": kinds.as_column(codes, argument)}
 
 
 def _of_sets(communities: Iterable[Set], argument: str) -> dict[str, kinds.Column]:

@@ -88,7 +88,10 @@ def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np
     with errors_named(argument):
         inside, _ = kinds.without_proxy(labels)
     if hasattr(inside, "columns"):
-        table = Table(labels, argument, keys=keys)
+        others = [name for name in inside.columns if name != "fraud"]
+        # a frame of nothing but ids needs no names, as for the functions that take a blacklist
+        named = all(name in others for name in keys) or len(others) != len(keys)
+        table = Table(labels, argument, keys=keys if named else others)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")
         return table.ids, np.ones(len(table.ids[0]), dtype=bool)

@@ -38,7 +38,7 @@ class SlidingWindow:
     ----------
     days
         Length of the window: the rows later than newest time - ``days`` are inside, where newest
-        is the latest time seen so far.
+        is the latest time seen so far (those of duplicates do not count).
     source, destination
         Columns with the ids of payer and payee; lists for ids of several columns.
     amount
@@ -48,8 +48,9 @@ class SlidingWindow:
         with one or all without) or numbers below 2**53, which count ``time_unit``.
     id
         Column with the id of a transaction, or a list of columns. A row is a duplicate, and is not
-        taken, if one with its id is in the window or, among those that are, stands above it in the
-        batch. Ids of rows that came too late or have left the window are forgotten.
+        taken, if one with its id was in the window before the batch, also one that leaves by it,
+        or, among those that are taken, stands above it in the batch. Ids of rows that came too late
+        or have left the window before are forgotten.
     time_unit : {"D", "h", "m", "s", "ms", "us"}
         What numeric times count; days by default.
     max_lead

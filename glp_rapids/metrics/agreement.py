@@ -258,9 +258,9 @@ def _moment(counts: np.ndarray, power: int) -> int:
 def _memberships(frame: Any, side: str, keys: list[str]) -> Any:
     """List the distinct (vertex, community) of a cover, the community in the column ``side``."""
     if len(frame) == 0:
-        raise ValueError(f"{side} is an empty cover")
+        raise ValueError(f"a, b: {side} is an empty cover")
     if bool(frame["partition"].isna().any()):
-        raise ValueError(f"{side} holds a null label; drop those rows or give them a label")
+        raise ValueError(f"a, b: {side} holds a null label; drop those rows or give them a label")
     return frame[[*keys, "partition"]].rename(columns={"partition": side}).drop_duplicates()
 
 

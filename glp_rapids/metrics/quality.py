@@ -140,11 +140,20 @@ def cpm(
     graph = _read(graph, edges)
     labels = labels_of(graph, partition)
     inside, _, _ = _community_weights(graph, labels)
-    weight = math.ldexp(inside, -(_exponent(graph.rows("out")) or 0))
     sizes = to_host(array_module(labels).bincount(labels)).tolist() if labels.size else []
     pairs = sum(size * (size - 1) for size in sizes)
-    value = weight - float(resolution) * pairs
-    return value if graph.directed else value / 2
+    share = 1.0 if graph.directed else 0.5
+    try:
+        weight = math.ldexp(inside, -(_exponent(graph.rows("out")) or 0))
+        value = (weight - float(resolution) * pairs) * share
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise ValueError(
+            "weight, resolution: the sums are beyond float64; divide the weights, or give a "
+            "smaller resolution"
+        )
+    return value
 
 
 @guarded

@@ -8,7 +8,7 @@ worked out from them. So all that depends on who is found first is as NetworkX h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import networkx as nx
@@ -132,6 +132,23 @@ class Paths(MutableMapping):
 
     def __len__(self) -> int:
         return len(self._paths)
+
+    def __reversed__(self) -> Iterator:
+        return reversed(self._paths)
+
+    def __or__(self, other: Mapping) -> dict:
+        return {**self, **other} if isinstance(other, Mapping) else NotImplemented
+
+    def __ror__(self, other: Mapping) -> dict:
+        return {**other, **self} if isinstance(other, Mapping) else NotImplemented
+
+    def __ior__(self, other: Mapping | Iterable) -> Paths:
+        self.update(other)
+        return self
+
+    def copy(self) -> dict:
+        """Return a dict of the nodes and their paths, all made."""
+        return dict(self)
 
     def __repr__(self) -> str:
         return repr(dict(self))

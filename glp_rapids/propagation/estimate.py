@@ -162,7 +162,7 @@ def estimate_memory(
     >>> found[["way", "device_bytes", "fits"]]
                    way  device_bytes   fits
     0            plain  142290077704  False
-    1           packed   76730077696   True
+    1           packed   78750077696   True
     2   streamed plain  116290103296   True
     3  streamed packed   54510103296   True
     """

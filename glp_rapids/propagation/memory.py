@@ -140,7 +140,8 @@ class Budget:
             return Chosen(self.ways[0], workload, gpu_bytes_of(self.graph))
         state += self.held
         if self.limit is None:
-            return Chosen(self.ways[0], workload, state + self._unlimited(workload, traits))
+            taken = state + self._unlimited(workload, traits)
+            return Chosen(self.ways[0], workload, max(taken, self.making))
         plans = _plans()
         sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
         for way in self.ways:
@@ -192,6 +193,9 @@ class Budget:
             mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
             if graph.device == "gpu" and not graph.scheme:
                 mend += ", or let its lists be streamed from there (pass graph.to('cpu'))"
+        elif graph.scheme and graph.directed and self.form == "compressed":
+            mend += ", give way='plain' or direction='out' (lists in the other direction are "
+            mend += "compressed anew)"
         elif memory_taken(*graph.rows("out").arrays()):
             mend += ", let the graph lie in a mapped file (CompressedGraph.open), which takes none"
         if self.options.way != "auto":
@@ -249,15 +253,18 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         return budget
     entries, vertices = graph.number_of_edges, graph.number_of_vertices
     a_vertex = program._bytes_a_vertex(graph.index_dtype)
-    if budget.limit is None and entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE:
-        return budget
     readers = wants_readers(graph, program, options, budget.form)
-    taken = _taken_already(graph, options, budget.form, readers)
-    if budget.limit is None:
-        budget.limit = memory_free("cpu") + taken + held
     made = bytes_to_make(graph, options, budget.form, readers)
+    little = entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE
+    if budget.limit is None and little and not made:
+        return budget
+    taken = _taken_already(graph, options, budget.form, readers)
     state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
+    if budget.limit is None:
+        if little:
+            return budget
+        budget.limit = memory_free("cpu") + taken + held
     if budget.making > budget.limit:
         parts = {
             "the graph, what is kept on it included": taken,

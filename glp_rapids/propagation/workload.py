@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.checks import as_float, is_number, shown
-from glp_rapids.common.fixed_point import fixed_point_scale
+from glp_rapids.common.fixed_point import LARGEST_SCALE, fixed_point_scale
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -116,6 +116,12 @@ def workload_of(
         scale = fixed_point_scale(program._largest_sum, 1)
     elif traits.real_amounts:
         scale = fixed_point_scale(largest_amount, longest_row())
+        if scale == LARGEST_SCALE and 0 < largest_amount * scale < 2.0**31:
+            what = "weight: the largest weight" if traits.default_load else "largest_amount"
+            raise ValueError(
+                f"{what}, {largest_amount:g}, is so small that amounts would lose digits in fixed "
+                "point; multiply all by the same power of ten"
+            )
     elif traits.default_load and traits.weighted and heaviest * longest_row() > 2.0**62:
         raise ValueError(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "

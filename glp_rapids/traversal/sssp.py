@@ -180,7 +180,7 @@ def refuse_long_paths(graph: Graph, direction: Direction) -> None:
     if graph.keep(("paths too long", direction), partial(_too_long, rows)):
         raise ValueError(
             f"weight: the weights add up to more than {rows.weights.dtype} can hold as the length "
-            "of a path; divide them, or cast them to float64"
+            "of a path; divide them, or cast integers to float64"
         )
 
 

@@ -148,7 +148,8 @@ def label_propagation(
     -------
     frame
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
-        community, or an id (``renumber=False``). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
+        community, or an id (``renumber=False``; one of several columns in ``0_partition``,
+        ``1_partition``, ...). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
         ``changed`` (labels a sweep), ``converged``, ``warm`` (from an ``initial``), ``evaluated``
         (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
         that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
