@@ -8,6 +8,8 @@ import pytest
 from built_graphs import built
 from graphs import GRAPHS
 
+from glp_rapids import bfs, k_core
+
 DAY = pd.Timestamp("2024-03-01")
 IDS = {
     "int8": pd.Series([3, -100, 127, 0], dtype="int8"),
@@ -80,6 +82,16 @@ def test_categories_of_two_columns_unite():
     got = built(graph=frame).external()
     assert isinstance(got.dtype, pd.CategoricalDtype)
     assert got.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("ids", [list("abcd"), [7, 3, 5, 1]])
+def test_a_few_ids_have_the_categories_of_all(ids):
+    edges = pd.DataFrame({"src": pd.Categorical(ids[:3]), "dst": pd.Categorical(ids[1:])})
+    found = bfs(edges, ids[0], device="cpu")
+    assert found["vertex"].dtype == found["predecessor"].dtype
+    assert (found["vertex"] == found["predecessor"]).sum() == 0
+    inside = k_core(edges, 1, device="cpu")
+    assert (inside["src"].dtype, inside["dst"].dtype) == (found["vertex"].dtype,) * 2
 
 
 def test_several_columns():

@@ -112,8 +112,12 @@ class IdColumn:
         return kinds.to_series(self._kept[kind], kind)
 
     def _as_series(self, values: Column, kind: Kind, copy: bool = True) -> Any:
-        series = kinds.to_series(values, kind, copy)
-        return series if self.dtype is None else series.astype(self.dtype)
+        series, dtype = kinds.to_series(values, kind, copy), self.dtype
+        host = isinstance(self.values, pd.Series | np.ndarray)
+        if host and isinstance(dtype, str) and dtype == "category":
+            # the caller's columns differed in their categories; ours have all, also of a few ids
+            dtype = pd.CategoricalDtype(self.values)
+        return series if dtype is None else series.astype(dtype)
 
 
 @dataclass(frozen=True, eq=False)
