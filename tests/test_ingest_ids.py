@@ -94,6 +94,17 @@ def test_a_few_ids_have_the_categories_of_all(ids):
     assert (inside["src"].dtype, inside["dst"].dtype) == (found["vertex"].dtype,) * 2
 
 
+def test_categories_of_ids_of_several_columns():
+    edges = pd.DataFrame({
+        "a": pd.Categorical(list("abb")), "b": [1, 2, 3], "c": pd.Categorical(list("bba")),
+        "d": [2, 3, 2],
+    })  # fmt: skip
+    found = bfs(edges, [("a", 1)], source=["a", "b"], destination=["c", "d"], device="cpu")
+    assert found["0_vertex"].tolist() == ["a", "a", "b", "b"]
+    for name in ("0_vertex", "0_predecessor"):
+        assert found[name].dtype == pd.CategoricalDtype(["a", "b"])
+
+
 def test_several_columns():
     graph = built(**GRAPHS["several columns"]())
     frame = graph.frame({"degree": graph.degree})

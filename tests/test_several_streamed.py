@@ -16,8 +16,9 @@ from test_strips import layout_of
 
 from glp_rapids import as_graph, compress, label_propagation
 from glp_rapids.device import LackOfMemory
+from glp_rapids.multigpu.nccl import in_turn
 from glp_rapids.outofcore.peak import Peak
-from glp_rapids.propagation import engines
+from glp_rapids.propagation import engines, run
 from glp_rapids.propagation.engines import strips
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 
@@ -137,6 +138,62 @@ def test_awkward_graphs(modelled, name, ranks, how):
     assert_same(found, label_propagation(graph, seed=1, device="cpu"))
     exchange = "peer loads" if how == "peer stores" else "copies"
     assert found.attrs["glp"]["exchange"] == exchange
+
+
+def test_runs_led_sweep_by_sweep(modelled):
+    graph, told = planted(), []
+    expected = label_propagation(graph, seed=3)
+    modelled(graph, 3)
+    found = label_propagation(graph, way="streamed plain", seed=3, progress=told.append)
+    assert_same(found, expected)
+    assert [one["changed"] for one in told] == expected.attrs["glp"]["changed"]
+    assert all("seconds_waiting" not in rank for rank in found.attrs["glp"]["ranks"])
+
+
+class Mistaken(Exception):
+    """An error in the middle of a sweep."""
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_an_error_of_a_rank_ends_all_and_all_settle(modelled, monkeypatch, settles):
+    modelled(planted(), 3)
+    step, settle = rank_streamed.StreamedRankEngine._step, rank_streamed.StreamedRankEngine.settle
+    steps, settled = [], []
+
+    def fail(engine, *given, **how):
+        assert in_turn._lock.locked()  # no other run's kernels may wait for one another meanwhile
+        steps.append(engine._share.rank)
+        if len(steps) == 20:
+            raise Mistaken
+        step(engine, *given, **how)
+
+    def noted(engine):
+        settled.append(engine._share.rank)
+        settle(engine)
+        if not settles and engine._share.rank == 1:
+            raise RuntimeError("an error of the driver")
+
+    monkeypatch.setattr(rank_streamed.StreamedRankEngine, "_step", fail)
+    monkeypatch.setattr(rank_streamed.StreamedRankEngine, "settle", noted)
+    with pytest.raises(Mistaken if settles else RuntimeError):
+        label_propagation(planted(), way="streamed plain", seed=3)
+    assert sorted(settled) == [0, 1, 2]
+    assert not in_turn._lock.locked()
+
+
+def test_a_failure_on_one_rank_is_that_of_the_run(modelled, monkeypatch):
+    graph = planted()
+    modelled(graph, 2)
+    record = rank_streamed.StreamedRankEngine._record
+
+    def failing(engine, schedule, before):
+        record(engine, schedule, before)
+        engine._failure = -2 if engine._share.rank and len(schedule.changed) == 2 else 0
+
+    monkeypatch.setattr(rank_streamed.StreamedRankEngine, "_record", failing)
+    monkeypatch.setattr(run, "explain_failure", lambda failure, *_: f"failure {failure}")
+    with pytest.raises(ValueError, match="failure -2"):
+        label_propagation(graph, way="streamed plain", seed=3, tol=0.0)
 
 
 def test_what_is_lacking_is_that_of_the_rank_that_lacks_most(modelled, monkeypatch):

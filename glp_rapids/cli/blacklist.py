@@ -33,7 +33,7 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
     ids, notes = ids.dropna().astype(str), set()
     if not table and ".txt" in path.suffixes and not any(map(_holds_blanks, ends)):
         words = ids.str.split()  # notes stand behind blanks, as columns do there
-        ids, notes = words.str[0].fillna(""), set().union(*words.str[1:])
+        ids, notes = words.str[0].fillna(""), set(words.str[1].dropna())
     elif integers:
         ids = ids.str.strip()
     ids = ids[ids.ne("")].reset_index(drop=True)
@@ -99,11 +99,11 @@ def _refuse_other_columns(
 
 
 def _holds_blanks(end: pd.Series) -> bool:
-    """Tell whether an id of the transactions has blanks within, which then end no id."""
+    """Tell whether an id of the transactions has blanks, which then end no id."""
     import pandas as pd
 
     return not pd.api.types.is_numeric_dtype(end) and bool(
-        end.astype(str).str.strip().str.contains(r"\s").any()
+        end.drop_duplicates().astype(str).str.contains(r"\s").any()
     )
 
 

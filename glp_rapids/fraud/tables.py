@@ -88,10 +88,10 @@ def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np
     with errors_named(argument):
         inside, _ = kinds.without_proxy(labels)
     if hasattr(inside, "columns"):
-        others = [name for name in inside.columns if name != "fraud"]
+        there = list(inside.columns)
         # a frame of nothing but ids needs no names, as for the functions that take a blacklist
-        named = all(name in others for name in keys) or len(others) != len(keys)
-        table = Table(labels, argument, keys=keys if named else others)
+        only_ids = len(there) == len(keys) and "fraud" not in there
+        table = Table(labels, argument, keys=there if only_ids else keys)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")
         return table.ids, np.ones(len(table.ids[0]), dtype=bool)

@@ -25,7 +25,7 @@ class IdColumn:
     values: Column
     family: str  # "integer", "string", "datetime64[ns]", ...: what compares with what
     dtype: Any  # as the caller had it; None where no cast is needed
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)  # by kind, and a dtype
 
     def __len__(self) -> int:
         return len(self.values)
@@ -116,7 +116,9 @@ class IdColumn:
         host = isinstance(self.values, pd.Series | np.ndarray)
         if host and isinstance(dtype, str) and dtype == "category":
             # the caller's columns differed in their categories; ours have all, also of a few ids
-            dtype = pd.CategoricalDtype(self.values)
+            dtype = self._kept.get("category")
+            if dtype is None:
+                dtype = self._kept["category"] = pd.CategoricalDtype(pd.unique(self.values))
         return series if dtype is None else series.astype(dtype)
 
 

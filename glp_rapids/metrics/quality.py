@@ -120,7 +120,7 @@ def cpm(
     Raises
     ------
     ValueError, TypeError
-        As `modularity`.
+        As `modularity`; or the weights, or ``resolution`` times the pairs, add up beyond float64.
 
     Notes
     -----

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.device import release
 from glp_rapids.multigpu.exchange import Meeting
 from glp_rapids.multigpu.nccl import in_turn
 
 Array = Any
 ALREADY = 704  # cudaErrorPeerAccessAlreadyEnabled
+LACKS = 2  # cudaErrorMemoryAllocation
 REFUSED = 217, 711  # cudaErrorPeerAccessUnsupported, cudaErrorTooManyPeers
 
 _reached: dict[tuple[int, ...], bool] = {}
@@ -71,12 +73,36 @@ class PeerMeeting(Meeting):
 
 
 def plain_memory(size: int, dtype: Any) -> Array:
-    """Make an array that peers may write; what a pool hands out, RMM's say, they may not."""
+    """Make an array that peers may reach; what a pool hands out, RMM's say, they may not.
+
+    Raises
+    ------
+    MemoryError
+        There is too little left, also of what pools gave back.
+    """
     import cupy
 
     dtype = np.dtype(dtype)
-    memory = cupy.cuda.Memory(max(size, 1) * dtype.itemsize)
+    wanted = max(size, 1) * dtype.itemsize
+    memory = _allocated(wanted)
+    if memory is None:
+        release()
+        memory = _allocated(wanted)
+    if memory is None:
+        raise MemoryError(f"Out of memory allocating {wanted:,} bytes")
     return cupy.ndarray(max(size, 1), dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _allocated(size: int) -> Any:
+    """Ask the driver for memory; None: there is too little."""
+    from cupy.cuda import Memory, runtime
+
+    try:
+        return Memory(size)
+    except runtime.CUDARuntimeError as error:
+        if error.status != LACKS:
+            raise
+        return None
 
 
 def address_of(array: Array) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from glp_rapids.device import module_on
 
@@ -33,18 +35,27 @@ def watched(device: str | None, peak: Peak | None = None) -> Iterator[Peak]:
         yield peak
         return
 
+    with _watch_type()(peak):
+        yield peak
+
+
+@functools.cache
+def _watch_type() -> Any:
+    """Make the hook, once: runs enter it for every class of a sweep."""
+
     class Watch(module_on("gpu").cuda.MemoryHook):
-        def __init__(self):
+        def __init__(self, peak):
             self.name = f"glp_rapids peak {id(self)}"  # a run may begin another one
+            self._peak = peak
 
         def malloc_postprocess(self, **facts):
             if facts["mem_ptr"]:
+                peak = self._peak
                 peak.sizes[facts["mem_ptr"]] = facts["mem_size"]
                 peak.held += facts["mem_size"]
                 peak.most = max(peak.most, peak.held)
 
         def free_postprocess(self, **facts):
-            peak.held -= peak.sizes.pop(facts["mem_ptr"], 0)
+            self._peak.held -= self._peak.sizes.pop(facts["mem_ptr"], 0)
 
-    with Watch():
-        yield peak
+    return Watch

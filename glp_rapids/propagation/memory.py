@@ -193,7 +193,10 @@ class Budget:
             mend += ", compress the graph (glp_rapids.compress), or use host memory (device='cpu')"
             if graph.device == "gpu" and not graph.scheme:
                 mend += ", or let its lists be streamed from there (pass graph.to('cpu'))"
-        elif graph.scheme and graph.directed and self.form == "compressed":
+        elif (
+            graph.scheme and graph.directed and self.options.direction == "in"
+            and self.making > self.limit
+        ):  # fmt: skip
             mend += ", give way='plain' or direction='out' (lists in the other direction are "
             mend += "compressed anew)"
         elif memory_taken(*graph.rows("out").arrays()):
@@ -223,7 +226,9 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     if options.devices is not None and kind_of(options.devices) == "gpu":
         from glp_rapids.propagation.part_memory import parts_of, rooms_of
 
-        if budget.form == "plain":
+        if budget.form == "compressed":
+            _refuse_other_programs(program)
+        else:
             budget.parts = parts_of(graph, program, options)
             if not _are_streamed(budget):
                 return budget
@@ -253,9 +258,12 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         return budget
     entries, vertices = graph.number_of_edges, graph.number_of_vertices
     a_vertex = program._bytes_a_vertex(graph.index_dtype)
+    little = entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE
+    as_it_is = not graph.directed and not graph.scheme and budget.form == "plain"
+    if budget.limit is None and little and as_it_is:
+        return budget
     readers = wants_readers(graph, program, options, budget.form)
     made = bytes_to_make(graph, options, budget.form, readers)
-    little = entries * AN_ENTRY + vertices * (A_VERTEX + a_vertex) < LITTLE
     if budget.limit is None and little and not made:
         return budget
     taken = _taken_already(graph, options, budget.form, readers)
@@ -274,6 +282,16 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         takes = f"takes {budget.making:,} before the engine's own arrays"
         raise budget.lack(budget.making, takes, budget.ways[-1], parts)
     return budget
+
+
+def _refuse_other_programs(program: Program) -> None:
+    """Raise unless packed lists are streamed by a program; one GPU says so when it lacks memory."""
+    traits = traits_of(program, weighted=False)
+    if not (traits.plain and traits.growing_scores):
+        raise ValueError(
+            "devices: packed lists are streamed to several GPUs by label_propagation alone, not by "
+            f"{type(program).__name__}; pass graph.to_graph(), or leave devices out"
+        )
 
 
 def _are_streamed(budget: Budget) -> bool:

@@ -8,11 +8,12 @@ Engines are made by a thread each; the caller's then leads them all.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from glp_rapids.multigpu.exchange import Exchange
+from glp_rapids.multigpu.nccl import in_turn
 from glp_rapids.multigpu.rounds import Rounds, in_rounds
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied, how_of
@@ -36,7 +37,9 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
     def _connected(self) -> list[Exchange]:
         return PartitionedEngine._connected(self)
 
-    _together = PartitionedEngine._together
+    def _together(self, do: Callable[[int], Any]) -> list[Any]:
+        with in_turn:  # kernels of another run may wait for one another, and ours in between
+            return PartitionedEngine._together(self, do)
 
     def _ranges(self) -> list[int]:
         """Return ranges without vertices: ranks have parts of classes, not of the vertices."""
@@ -53,19 +56,22 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
         )  # fmt: skip
 
     def _advance_ranks(self, sweeps: int) -> None:
-        engines, over = self._engines, True
+        over = True
         works = [
             engine.sweeps(schedule, sweeps)
-            for engine, schedule in zip(engines, self._schedules, strict=True)
+            for engine, schedule in zip(self._engines, self._schedules, strict=True)
         ]
-        try:
-            in_rounds(works, self._leading)
-            over = self._schedules[0].over or bool(self.failure())
-        finally:
-            if over:
-                for rank, engine in enumerate(engines):
-                    with self._leading(rank):
-                        engine.settle()
+        with in_turn, contextlib.ExitStack() as settling:
+            try:
+                in_rounds(works, self._leading)
+                over = self._schedules[0].over or bool(self.failure())
+            finally:
+                for rank in range(len(works) if over else 0):  # all, even if one cannot
+                    settling.callback(self._settle, rank)
+
+    def _settle(self, rank: int) -> None:
+        with self._leading(rank):
+            self._engines[rank].settle()
 
     @contextlib.contextmanager
     def _leading(self, rank: int) -> Iterator[None]:
@@ -82,6 +88,7 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
         for rank, (told, one, engine) in enumerate(
             zip(facts["ranks"], found, self._engines, strict=True)
         ):
+            del told["seconds_waiting"]  # GPUs wait for one another, unseen by the host
             held = engine.bytes_of_messages() + self._bytes_of_fields(rank)
             told |= {
                 "vertices": engine.number_of_vertices, "bytes_over_bus": one["bytes_over_bus"],

@@ -58,9 +58,8 @@ class Messages(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """A class that is evaluated, not updated yet: strips, the last own one that came, its slot."""
+    """A class that is evaluated, not updated yet: its end, the last strip that came, its slot."""
 
-    first: int
     end: int
     held: int
     slot: int | None
@@ -190,6 +189,10 @@ class StreamedRankEngine(StreamedGpuEngine):
             return schedule.number_of_vertices // FEW
         return schedule.number_of_vertices
 
+    def advance(self, schedule: Schedule, sweeps: int) -> None:
+        """Refuse to go on alone."""
+        raise NotImplementedError("ranks are led together, see `sweeps`")
+
     def sweeps(self, schedule: Schedule, most: int) -> Iterator[None]:
         """Do up to so many sweeps; yield where the others have to come as far."""
         if self._transfers is None:
@@ -242,7 +245,7 @@ class StreamedRankEngine(StreamedGpuEngine):
                     asked += 1
                 held, slot = strip, transfers.take()
                 self._step(strip, behind, slot, strip not in fetched, updated=0)
-            done = Evaluated(first, end, held, slot)
+            done = Evaluated(end, held, slot)
             yield from self._exchange_outcome(first, end)
         if done is not None:
             self._update(done, False, done.end, done.end, int(found.positions[done.end]), last=True)

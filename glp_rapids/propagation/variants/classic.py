@@ -164,7 +164,7 @@ def label_propagation(
         memory, so copies are staged by the driver, and nobody is skipped), of a hybrid run
         ``share_of_host`` (of the entries evaluated, by the host's cores); of several ``devices``
         ``ranks``: for each its ``device``, ``vertices``, ``bytes_sent`` to others,
-        ``seconds_waiting`` for them and, of a graph in host memory, ``peak``.
+        ``seconds_waiting`` for them (not of streams) and, of a graph in host memory, ``peak``.
 
     Raises
     ------
