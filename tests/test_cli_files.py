@@ -180,7 +180,7 @@ SEEDS = [
     ("integers", "list.txt", b"1e2\n7\n", "'1e2' is none"),
     ("integers", "list.txt", "١٠٠\n7\n".encode(), "is none"),
     ("integers", "list.txt", b" 100 \r\n\r\n7,known since\r\n", (2, 2)),
-    ("integers", "list.txt", b"account no\n7\n", (1, 1, "account no")),
+    ("integers", "list.txt", b"account no\n7\n", (1, 1, "account")),
     ("integers", "list.txt", b"7\naccount\n", "'account' is none"),
     ("integers", "list.csv", b'"id",since\n"100",x,y\n"7"\n', (2, 2, "id")),
     ("integers", "list.txt", b"7\n18446744073709551616\n-99999999999999999999999\n", (3, 1)),

@@ -149,8 +149,10 @@ def test_gpus_get_their_parts_from_host_memory_where_one_does_not_hold_the_whole
     assert (found.streams_to, moved) == ("gpu", ["cpu"])
     found, moved = prepared(monkeypatch, graph, memory_limit="1GB")
     assert (found.streams_to, found.memory_limit, moved) == ("gpu", 10**9, ["cpu"])
-    with pytest.raises(ValueError, match=r"compressed graph are not cut"):
-        prepared(monkeypatch, compress(graph), memory_limit="1GB")
+    found, _ = prepared(monkeypatch, compress(graph), memory_limit="1GB")
+    assert (found.streams_to, found.way) == ("gpu", "auto")
+    with pytest.raises(ValueError, match=r"compressed graph are cut for several GPUs where"):
+        prepared(monkeypatch, compress(graph), way="plain")
 
 
 class Wide(Program):
