@@ -85,7 +85,8 @@ def packed_streamed(devices, of_each=True):
                 "streamed packed", expected.attrs["glp"]["changed"]
             )  # fmt: skip
             assert limit is None or not of_each or report["peak"] <= limit
-    assert report["share_cached"] == pytest.approx(1.0)  # nobody said how much may stay
+    if of_each:  # nobody said how much may stay; with another allocator nobody knows
+        assert report["share_cached"] == pytest.approx(1.0)
 
 
 @pytest.mark.usefixtures("full_of_old")

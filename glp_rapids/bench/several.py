@@ -13,7 +13,8 @@ G entries, ``--repeats 1``), and 184 (198) beside 278 for 3 synchronous sweeps; 
 some 5 ms are of the host, which makes two engines and launches both. Within 1.9 GB each (one takes
 3.1 for the whole) kron-24-16 took 29 ms, and 24 for the synchronous sweeps, where one GPU within
 that limit streams it in 74 and 81. Within 1.2 GB each it is streamed to both: 240 ms (one: 94),
-which is 100 steps of 2.4, and 66 for the synchronous sweeps (110), which are 3 steps.
+which is 100 steps of 2.4, and 66 for the synchronous sweeps (110), which are 3 steps; that was
+while threads met after every class, and has not been timed since one thread leads all GPUs.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
