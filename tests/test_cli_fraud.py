@@ -47,6 +47,7 @@ def test_demo_does_without_pictures_and_parquet(tmp_path, monkeypatch, capsys):
     assert "matplotlib is missing" in out
     assert "pyarrow is missing" in out
     assert "--transactions must be at least" in fails(capsys, "demo", "--transactions", 10)
+    assert "--top must be at least 0, not -3" in fails(capsys, "demo", "--top", -3)
 
 
 def test_fraud_on_what_the_demo_wrote(demo, tmp_path, capsys):

@@ -391,15 +391,3 @@ def test_communities_are_numbered_by_their_smallest_vertex(dtype, device):
             got = to_host(renumbered(to_device(labels, device)))
             assert got.dtype == dtype
             assert got.tolist() == reference.renumbered(labels.tolist())
-
-
-def test_weights_of_any_size_give_the_same_or_are_refused():
-    ends = np.random.default_rng(2).integers(0, 300, (2, 900))
-    weights = np.random.default_rng(3).random(900)
-    found = label_propagation((*ends, weights), device="cpu")
-    for power in (-960, -300, 300, 900):
-        scaled = label_propagation((*ends, np.ldexp(weights, power)), device="cpu")
-        assert scaled.equals(found)
-    for power in (-980, -1060):
-        with pytest.raises(ValueError, match=r"weight: the largest weight, .* is so small"):
-            label_propagation((*ends, np.ldexp(weights, power)), device="cpu")

@@ -155,6 +155,16 @@ def test_gpus_get_their_parts_from_host_memory_where_one_does_not_hold_the_whole
         prepared(monkeypatch, compress(graph), way="plain")
 
 
+@pytest.mark.parametrize("program", [Layered(1.0), SpeakerListener(3), Counting()])
+def test_packed_lists_are_streamed_to_several_gpus_by_label_propagation_alone(program, two_gpus):
+    packed = compress(large(), device="cpu")
+    budget = memory.budget_of(packed, Classic(), shared())
+    assert (budget.ways, budget.limit) == (("streamed packed",), min(two_gpus) * 15 // 16)
+    said = f"by label_propagation alone, not by {type(program).__name__}"
+    with pytest.raises(ValueError, match=said):
+        memory.budget_of(packed, program, shared())
+
+
 class Wide(Program):
     def _bytes_a_vertex(self, index_dtype):
         return 1 << 20

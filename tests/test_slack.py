@@ -57,3 +57,15 @@ def test_no_vote_is_larger_than_the_largest(weight, monkeypatch):
     glp_rapids.label_propagation(edges, device="cpu")
     exact = Fraction(weight) * Fraction(caught[0].scale)
     assert caught[0].largest_vote >= min(round(exact), 2**62)
+
+
+def test_weights_of_any_size_give_the_same_or_are_refused():
+    ends = np.random.default_rng(2).integers(0, 300, (2, 900))
+    weights = np.random.default_rng(3).random(900)
+    found = glp_rapids.label_propagation((*ends, weights), device="cpu")
+    for power in (-960, -300, 300, 900):
+        scaled = glp_rapids.label_propagation((*ends, np.ldexp(weights, power)), device="cpu")
+        assert scaled.equals(found)
+    for power in (-980, -1060):
+        with pytest.raises(ValueError, match=r"weight: the largest weight, .* is so small"):
+            glp_rapids.label_propagation((*ends, np.ldexp(weights, power)), device="cpu")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli.fraud import clusters_text
+from glp_rapids.cli.fraud import check_top, clusters_text
 from glp_rapids.frames import files, streams
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
     """Make transactions, find their clusters, compare these with the truth, write them."""
     if options.transactions < LEAST:
         raise ValueError(f"--transactions must be at least {LEAST:,}, not {options.transactions:,}")
+    check_top(options.top)
     begin = time.perf_counter()
     from glp_rapids.datasets import blacklist
     from glp_rapids.fraud import SlidingWindow, find_clusters

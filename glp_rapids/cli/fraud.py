@@ -94,10 +94,9 @@ def run(options: argparse.Namespace) -> None:
     """Read transactions and blacklist, find clusters, print and write them."""
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
+    check_top(options.top)
     results = {"--output": options.output, "--clusters": options.clusters,
                "--scores": options.scores}  # fmt: skip
-    if options.top < 0:
-        raise ValueError(f"--top must be at least 0, not {options.top}")
     for path in results.values():
         if path is not None:
             files.checked_ending(path)
@@ -142,6 +141,12 @@ def run(options: argparse.Namespace) -> None:
         if path is not None:
             files.write_table(table, path)
             print(f"\nwritten       {path} ({len(table):,} rows: {', '.join(table.columns)})")
+
+
+def check_top(top: int) -> None:
+    """Raise if so many clusters cannot be shown."""
+    if top < 0:
+        raise ValueError(f"--top must be at least 0, not {top}")
 
 
 def clusters_text(clusters: pd.DataFrame, top: int) -> str:

@@ -25,7 +25,7 @@ class IdColumn:
     values: Column
     family: str  # "integer", "string", "datetime64[ns]", ...: what compares with what
     dtype: Any  # as the caller had it; None where no cast is needed
-    _kept: dict[str, Any] = field(default_factory=dict, repr=False)  # by kind, and a dtype
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -112,14 +112,8 @@ class IdColumn:
         return kinds.to_series(self._kept[kind], kind)
 
     def _as_series(self, values: Column, kind: Kind, copy: bool = True) -> Any:
-        series, dtype = kinds.to_series(values, kind, copy), self.dtype
-        host = isinstance(self.values, pd.Series | np.ndarray)
-        if host and isinstance(dtype, str) and dtype == "category":
-            # the caller's columns differed in their categories; ours have all, also of a few ids
-            dtype = self._kept.get("category")
-            if dtype is None:
-                dtype = self._kept["category"] = pd.CategoricalDtype(pd.unique(self.values))
-        return series if dtype is None else series.astype(dtype)
+        series = kinds.to_series(values, kind, copy)
+        return series if self.dtype is None else series.astype(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)

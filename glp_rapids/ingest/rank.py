@@ -119,7 +119,8 @@ def column_of(values: Column, family: str, dtypes: list[Any]) -> IdColumn:
     if family == "integer":
         dtype = None if id_types.is_float(dtype) else dtype
     elif len(dtypes) > 1 and all(map(id_types.is_categorical, dtypes)):
-        dtype = "category"
+        # all ids, so that a few of them have the same categories; cuDF makes its own
+        dtype = pd.CategoricalDtype(values) if isinstance(values, pd.Series) else "category"
     return IdColumn(values, family, None if dtype == values.dtype else dtype)
 
 

@@ -27,7 +27,7 @@ from glp_rapids.propagation.workload import Workload
 class PartitionedStreamsEngine(PartitionedGpuEngine):
     """Run one program on one graph in host memory with several GPUs of this process."""
 
-    _of_a_rank: ClassVar[type[StreamedRankEngine]] = StreamedRankEngine
+    _rank_engine: ClassVar[type[StreamedRankEngine]] = StreamedRankEngine
 
     def _find_parts(self, workload: Workload, devices: tuple[int | str, ...]) -> None:
         """Leave the lists where they are: none is kept on a GPU from run to run."""
@@ -50,7 +50,7 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
         if not self._works_on_given(rank):
             fields = {name: copied(value) for name, value in fields.items()}
         workload = replace(self._workload, active=None)
-        return self._of_a_rank(
+        return self._rank_engine(
             workload, self._compiled, fields, self._exchanges[rank], self._rounds,
             self._how == "peer loads",
         )  # fmt: skip
@@ -107,4 +107,4 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
 class PartitionedPackedStreamsEngine(PartitionedStreamsEngine):
     """Likewise, of a packed graph, whose lists come as they are."""
 
-    _of_a_rank = StreamedPackedRankEngine
+    _rank_engine = StreamedPackedRankEngine

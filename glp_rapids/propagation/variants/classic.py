@@ -135,12 +135,12 @@ def label_propagation(
         graphs of billions of entries gain, those of half a billion hardly. With ``memory_limit``,
         which is then what each GPU may take, or where one GPU does not hold the whole, a graph
         stays in host memory, and each GPU gets its part from there; where they do not hold it
-        together, or ``way`` is "streamed plain", it is streamed to all, which pays where there are
-        few classes (``update="sync"``). None: one device; of GPUs that reach one another all those
-        of the machine, if ``way`` and ``memory_limit`` leave it open, where one does not hold the
-        graph or it has 2**31 entries or more, which then pays (``CUDA_VISIBLE_DEVICES`` or ``way``
-        forbid it). A compressed graph has to be in host memory, and of the kind that "streamed
-        packed" is for: it is streamed to all, in strips of packed lists.
+        together, or ``way`` is "streamed plain", it is streamed to all. None: one device; of GPUs
+        that reach one another all those of the machine, if ``way`` and ``memory_limit`` leave it
+        open, where one does not hold the graph or it has 2**31 entries or more, which then pays
+        (``CUDA_VISIBLE_DEVICES`` or ``way`` forbid it). A compressed graph has to be in host
+        memory, and of the kind that "streamed packed" is for: it is streamed to all, in strips of
+        packed lists.
     progress : bool or callable
         Show a bar, or call the function with a dict after every sweep.
 
