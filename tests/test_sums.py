@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import to_device, to_host
+from glp_rapids.fraud import totals
 from glp_rapids.ingest.read import as_graph
 
 NUMBERS = {
@@ -58,3 +59,30 @@ def test_weights_of_a_row_and_of_duplicates_do_not_suffer_from_heavier_ones(devi
     assert sums[:3].tolist() == [pair, exact(np.array([pair, 3e-9])), 3e-9]
     odd, even = exact(weight[3::2]), exact(weight[4::2])
     assert sums[3] == exact(np.array([odd, even]))
+
+
+@pytest.mark.parametrize("weights", ["none", *NUMBERS])
+@pytest.mark.parametrize("alone", [True, False])
+def test_sums_of_rows_leave_self_loops_out(weights, alone, device, monkeypatch):
+    monkeypatch.setattr(totals, "PARALLEL_FROM", 1 << 62 if alone else 0)
+    pair = st.tuples(st.integers(0, 5), st.integers(0, 5))
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data(), pairs=st.sets(pair, min_size=1, max_size=15))
+    def check(data, pairs):
+        source, destination = np.array(sorted(pairs)).T
+        columns = (source, destination)
+        if weights != "none":
+            dtype, one = NUMBERS[weights]
+            columns += (np.array(data.draw(st.lists(one, min_size=len(pairs), max_size=len(pairs)))
+                                 ).astype(dtype),)  # fmt: skip
+        graph = as_graph(columns, directed=True, device=device)
+        host = graph.to("cpu")
+        owner = np.repeat(np.arange(host.number_of_vertices), host.degree)
+        values = np.ones(owner.size) if host.weights is None else host.weights
+        other = owner != host.indices
+        expected = [exact(values[other & (owner == v)]) for v in range(host.number_of_vertices)]
+        assert to_host(totals.row_weights(graph)).tolist() == expected
+        assert to_host(graph.row_weights()).tolist() == expected
+
+    check()

@@ -94,7 +94,7 @@ def segment_sums(values: Array, offsets: Array) -> Array:
     if values.dtype.kind == "f":
         return _rounded(_limbs_of_floats(values.astype(np.float64), offsets, longest))
     if int(values.max()) * longest < 2**63:
-        return integer_sums(values.astype(np.int64), offsets).astype(np.float64)
+        return integer_sums(values, offsets).astype(np.float64)
     high, low = values >> WORD, values & LOW
     return _rounded([(integer_sums(high, offsets), -WORD), (integer_sums(low, offsets), 0)])
 

@@ -20,13 +20,13 @@ from glp_rapids.common.segments import (
 )
 from glp_rapids.device import array_module, to_host
 from glp_rapids.fraud.system import System
+from glp_rapids.fraud.totals import PARALLEL_FROM
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.interrupts import call
 from glp_rapids.jit.parallel import threads_available
 
 Array = Any
 AT_ONCE = 1 << 22  # entries
-PARALLEL_FROM = 1 << 15
 PUSH_GPU = 4  # a GPU reads so many entries while it pushes one, launches counted
 
 

@@ -74,8 +74,9 @@ class ScoreState:
         system = System(graph, fixed, damping, tol)
         engine = engine_of(system)
         if scores is None:
-            scores = module_on(graph.device).zeros(graph.number_of_vertices)
-        numbers = system.numbers(scores)
+            numbers = system.clamp.copy()
+        else:
+            numbers = system.numbers(scores)
         self._settle(system, engine, numbers, engine.residuals(numbers), max_iter)
 
     @classmethod

@@ -252,14 +252,14 @@ def _earlier(graph: Graph, previous: Any, rule: Rule, column: str) -> Array | No
         return None
     if rule.damping == 1:
         raise ValueError("previous needs a damping below 1: else nothing that is wrong would fade")
-    table = Table(previous, "previous", column, keys=graph.vertices.names())
+    names, device = graph.vertices.names(), graph.device
+    table = Table(previous, "previous", column, keys=names, device=device)
     index, score = table.places(graph.vertices), table.numbers(column)
-    if not bool(((score >= 0) & np.isfinite(score)).all()):
+    if not bool(((score >= 0) & (score < np.inf)).all()):
         raise ValueError("previous holds scores that are null, infinite or negative; drop the rows")
-    here = index >= 0
-    start = np.zeros(graph.number_of_vertices)
-    start[index[here]] = score[here]
-    return to_device(start, graph.device)
+    start = module_on(device).zeros(graph.number_of_vertices + 1)  # the last is of -1
+    start[index] = score
+    return start[:-1]
 
 
 def column(frame: Frame, name: str, graph: Graph) -> Array:

@@ -31,6 +31,7 @@ import numpy as np
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import times_power
 from glp_rapids.device import module_on
+from glp_rapids.fraud.totals import row_weights
 from glp_rapids.graph.graph import Graph
 
 Array = Any
@@ -69,7 +70,7 @@ class System:
     ) -> None:
         xp = module_on(graph.device)
         self.graph, self.damping, self.tol = graph, float(damping), float(tol)
-        self.total = graph.keep("row weights", graph.row_weights)
+        self.total = row_weights(graph)
         traded = self.total > 0
         self.fixed = ~traded
         self.fixed[fixed.seeds] = True
@@ -127,13 +128,10 @@ class System:
     def numbers(self, scores: Array) -> Array:
         """Turn scores into numbers, between 0 and the largest of a seed."""
         xp = module_on(self.graph.device)
-        found = xp.zeros(self.total.size, np.int64)
-        free = ~self.fixed
-        ratio = scores[free] / self.root[free]
+        ratio = scores / xp.where(self.fixed, 1.0, self.root)
         # what is larger has no meaning, and might not fit
-        ratio = xp.minimum(ratio, math.ldexp(1.0, self.exponent + KEPT_ABOVE))
-        found[free] = xp.clip(self._integers(ratio), 0, self.most)
-        return self.clamped(found)
+        xp.minimum(ratio, math.ldexp(1.0, self.exponent + KEPT_ABOVE), out=ratio)
+        return self.clamped(xp.clip(self._integers(ratio), 0, self.most))
 
     def scores(self, numbers: Array) -> Array:
         """Turn numbers into scores: 1 for seeds, else not negative."""
@@ -146,5 +144,6 @@ class System:
         return scores
 
     def _integers(self, values: Array) -> Array:
-        xp = module_on(self.graph.device)
-        return xp.rint(xp.ldexp(values, BITS - self.exponent)).astype(np.int64)
+        xp, scaled = module_on(self.graph.device), values.copy()
+        times_power(scaled, BITS - self.exponent, scaled)
+        return xp.rint(scaled, out=scaled).astype(np.int64)

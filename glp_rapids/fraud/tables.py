@@ -1,4 +1,4 @@
-"""Frames of the caller's: the columns of the vertex, numbers, and truth values, on the host."""
+"""Frames of the caller's: the columns of the vertex, numbers, and truth values."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
-from glp_rapids.device import to_host
+from glp_rapids.device import DeviceName, array_module, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import VertexIds
 
+Array = Any
+
 
 class Table:
-    """A frame of the caller's with the columns of the vertex, and others."""
+    """A frame of the caller's with the columns of the vertex, and others.
+
+    What is made of its rows lies on ``device``; what lies there already does not leave it.
+    """
 
     def __init__(
-        self, frame: Any, argument: str, *needed: str, keys: list[str] | None = None
-    ) -> None:
-        self.argument = argument
+        self, frame: Any, argument: str, *needed: str, keys: list[str] | None = None,
+        device: DeviceName = "cpu",
+    ) -> None:  # fmt: skip
+        self.argument, self._device = argument, device
         with errors_named(argument):
             inside, proxy = kinds.without_proxy(frame)
         if not hasattr(inside, "columns"):
@@ -38,20 +44,25 @@ class Table:
                 )
         cudf = kinds.is_cudf(inside, "DataFrame")
         self.kind = ("cudf.pandas" if proxy else "cudf") if cudf else "pandas"
-        self.keys, self.ids = keys, [on_host(inside[name], argument) for name in keys]
+        self.keys, self.ids = keys, [self._column(name, len(keys) == 1) for name in keys]
 
-    def numbers(self, name: str) -> np.ndarray:
+    def _column(self, name: str, may_stay: bool = True) -> Any:
+        column = self.frame[name]
+        stays = may_stay and self._device == "gpu" and kinds.is_cudf(column, "Series")
+        return column if stays and not column.has_nulls else on_host(column, self.argument)
+
+    def numbers(self, name: str) -> Array:
         """Return a column of numbers."""
-        column = on_host(self.frame[name], self.argument)
+        column = self._column(name)
         if not (pd.api.types.is_numeric_dtype(column.dtype)) or (
             pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_complex_dtype(column.dtype)
         ):
             raise TypeError(f"{self.argument}: column {name!r} holds {column.dtype}, not numbers")
-        return _floats(column)
+        return to_device(_floats(column), self._device)
 
-    def places(self, vertices: VertexIds) -> np.ndarray:
+    def places(self, vertices: VertexIds) -> Array:
         """Return the indices of the rows' vertices, each of which is there once; -1: none."""
-        return places(self.ids, self.argument, vertices)
+        return to_device(_places(self.ids, self.argument, vertices, True), self._device)
 
     def amounts(self) -> np.ndarray:
         """Return the amounts, which are finite and not negative."""
@@ -74,11 +85,16 @@ class Table:
 
 def places(ids: list[Any], argument: str, vertices: VertexIds, absent: bool = True) -> np.ndarray:
     """Return the indices of ids, given column by column, each of them once; -1: no vertex."""
+    return to_host(_places(ids, argument, vertices, absent))
+
+
+def _places(ids: list[Any], argument: str, vertices: VertexIds, absent: bool) -> Array:
     asked = ids[0] if len(ids) == 1 else pd.DataFrame(dict(enumerate(ids)))
-    index = to_host(vertices.lookup(asked, argument, absent=absent))
-    here, seen = index[index >= 0], np.zeros(len(vertices), dtype=bool)
-    seen[here] = True  # NumPy's unique would sort
-    if np.count_nonzero(seen) != here.size:
+    index = vertices.lookup(asked, argument, absent=absent)
+    xp = array_module(index)
+    seen = xp.zeros(len(vertices) + 1, dtype=bool)  # the last is of -1
+    seen[index] = True  # NumPy's unique would sort
+    if int(xp.count_nonzero(seen[:-1])) != int(xp.count_nonzero(index >= 0)):
         raise ValueError(f"{argument} holds a vertex twice; keep one row a vertex")
     return index
 
@@ -115,7 +131,7 @@ def on_host(column: Any, argument: str) -> Any:
         return kinds.on_host(kinds.as_column(column, argument))
 
 
-def _floats(column: Any) -> np.ndarray:
+def _floats(column: Any) -> Array:
     if isinstance(column, pd.Series):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return to_host(column).astype(np.float64)
+    return kinds.to_array(column).astype(np.float64, copy=False)

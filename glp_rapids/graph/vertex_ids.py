@@ -16,6 +16,7 @@ from glp_rapids.graph import id_types
 from glp_rapids.graph.find_gpu import find_ids
 
 Array = Any
+DENSE = 4  # ids that a table spans for each that is asked for: filling it takes as long as a search
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +65,20 @@ class IdColumn:
         inside = within(asked, *self.ends)
         if self.ends == (0, len(self) - 1):  # each id is its index
             return xp.where(inside, asked.astype(np.int64), -1)
-        place = xp.searchsorted(self.values, asked.astype(self.values.dtype))
+        asked = asked.astype(self.values.dtype, copy=False)
+        if self.ends[1] - self.ends[0] < DENSE * asked.size:
+            return self._search_by_table(asked, inside)
+        place = xp.searchsorted(self.values, asked)
         place = xp.minimum(place, len(self) - 1)
-        found = inside & (self.values[place] == asked.astype(self.values.dtype))
+        found = inside & (self.values[place] == asked)
         return xp.where(found, place, -1)
+
+    def _search_by_table(self, asked: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        least, unsigned = self.values[0], f"u{self.values.dtype.itemsize}"  # a span may need that
+        table = np.full(self.ends[1] - self.ends[0] + 1, -1, dtype=np.int64)
+        table[(self.values - least).view(unsigned)] = np.arange(len(self))
+        offset = (np.where(inside, asked, least) - least).view(unsigned)
+        return np.where(inside, table[offset], -1)
 
     def take(self, index: Array | None, kind: Kind) -> Any:
         """Make the ids at ``index`` (None: all) a Series of the caller's kind and dtype."""

@@ -26,6 +26,30 @@ part = compiled(error_model="numpy")
 
 
 @part
+def _totals_some(thread, threads, indptr, indices, weights, totals, beyond):
+    weighted = weights.size > 0
+    for chunk in range(thread, (totals.size + CHUNK - 1) // CHUNK, threads):
+        for row in range(chunk * CHUNK, min(totals.size, (chunk + 1) * CHUNK)):
+            v, total = U64(row), np.int64(0)
+            for p in range(indptr[v], indptr[v + ONE]):
+                if U64(indices[U64(p)]) != v:
+                    total += weights[U64(p)] if weighted else 1
+                    if total < 0:
+                        beyond[thread] = 1
+                        return
+            totals[v] = total
+
+
+@ParallelKernel
+def totals(team, indptr, indices, weights, totals, beyond):
+    """Fill in what the entries of every row weigh, integers, without its self-loop.
+
+    ``beyond``: of each thread whether a sum was beyond int64; the rest then means nothing.
+    """
+    together(team, _totals_some, (team.threads, indptr, indices, weights, totals, beyond))
+
+
+@part
 def _residual(v, indptr, indices, weights, total, said, numbers):
     heard = np.int64(0)
     if total[v] < np.inf:
