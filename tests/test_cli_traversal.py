@@ -60,3 +60,26 @@ def test_ids_are_integers_where_the_file_has_integers(tmp_path, capsys):
     assert "targets holds 1 id(s)" in wrong
     wrong = fails(capsys, "bfs", path, "--start", "1", "--depth-limit", "-1", "--device", "cpu")
     assert "depth_limit must be at least 0" in wrong
+
+
+def test_starts_may_be_dates(tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    path = tmp_path / "days.parquet"
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"])
+    for ends in (days, pd.Series(days).dt.date):
+        pd.DataFrame({"src": ends[:2], "dst": list(ends[1:])}).to_parquet(path)
+        ways = ("bfs", path, "--start", "2020-01-01")
+        assert out_of(*ways, tmp_path=tmp_path)["distance"].tolist() == [0, 1, 2]
+        found = out_of(*ways, "--path-to", "2020-01-03", tmp_path=tmp_path)
+        assert found["vertex"].str[:10].tolist() == ["2020-01-01", "2020-01-02", "2020-01-03"]
+        assert "--start" in fails(capsys, "bfs", path, "--start", "mill")
+
+
+def test_between_blanks_empty_fields_are_written_out(roads, tmp_path):
+    output = tmp_path / "out.txt"
+    assert cpu("bfs", roads, "--start", "home", "--output", output) == 0
+    assert output.read_text().splitlines()[:3] == [
+        '"vertex" "distance" "predecessor"', '"bridge" 1 "home"', '"home" 0 ""'
+    ]  # fmt: skip
+    found = pd.read_csv(output, sep=r"\s+")
+    assert found["predecessor"].isna().tolist() == [False, True, False, False]

@@ -19,6 +19,7 @@ from glp_rapids.graph import sort_cpu, sort_gpu
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest import rank
+from glp_rapids.ingest.read import as_graph
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -104,6 +105,24 @@ def test_weights_that_overflow_are_refused():
         built(**edges([(0, 1), (1, 0)], [1.7e308, 1.7e308]))
     with pytest.raises(ValueError, match=r"float32 weights .* or pass them as float64"):
         built(**edges([(0, 1), (1, 0)], np.array([3e38, 3e38], dtype=np.float32)))
+
+
+def test_weights_that_a_gpu_takes_for_0_are_refused(device):
+    for places in ([0], [1, 3]):
+        weights = np.ones(4, np.float32)
+        weights[places] = 1.1e-38
+        weights[2] = 0
+        columns = ([0, 1, 2, 3], [1, 2, 3, 0])
+        message = f"holds {len(places)} too small weight.* at row {places[0]}; .*float64"
+        with pytest.raises(ValueError, match=message):
+            as_graph((*columns, weights), device=device)
+        matrix = sp.csr_array((weights, columns), shape=(4, 4))
+        with pytest.raises(ValueError, match="too small weight"):
+            as_graph(matrix, device=device)
+        graph = as_graph((*columns, weights.astype(np.float64)), device=device)
+        assert graph.weights.dtype == float
+    least = np.full(4, np.finfo(np.float32).tiny)
+    assert as_graph((*columns, least), device=device).weights.dtype == np.float32
 
 
 # ---------------------------------------------------------------- directions

@@ -6,7 +6,10 @@ import argparse
 import re
 from typing import Any
 
+import pandas as pd
+
 from glp_rapids.cli import edge_files
+from glp_rapids.common.checks import errors_named
 from glp_rapids.frames import files
 
 EPILOG = """\
@@ -63,9 +66,16 @@ def search_of(graph: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ids_of(graph: Any, texts: list[str], option: str) -> list:
-    """Read ids as the file's were read: integers, if all of these were."""
-    if graph.vertices.columns[0].family != "integer":
+    """Read ids as the file's were read: integers if all of these were, dates."""
+    family = graph.vertices.columns[0].family
+    if family in ("date", "datetime"):
+        with errors_named(option):
+            times = pd.Series([pd.Timestamp(text) for text in texts])
+        return list(times.dt.date) if family == "date" else times
+    if family == "string":
         return texts
+    if family != "integer":
+        raise ValueError(f"{option}: the ids of the file are {family} ids; name them in Python")
     if none := [text for text in texts if not re.fullmatch(files.INTEGER, text)]:
         raise ValueError(f"{option}: the ids of the file are integers, but {none[0]!r} is none")
     return [int(text) for text in texts]

@@ -155,7 +155,12 @@ def write_table(frame: Any, path: Path) -> None:
             frame.to_parquet(file, index=False)
         else:
             separator = SEPARATORS[ending]
-            frame.to_csv(file, index=False, sep=" " if separator == r"\s+" else separator)
+            how: dict[str, Any] = {"sep": separator}
+            if separator == r"\s+":
+                # between blanks nothing but quotes says that a field is empty
+                empty = bool((frame.isna() | (frame == "")).to_numpy().any())
+                how = {"sep": " ", "quoting": csv.QUOTE_NONNUMERIC if empty else csv.QUOTE_MINIMAL}
+            frame.to_csv(file, index=False, **how)
 
 
 def write_stdout(frame: Any) -> None:

@@ -151,6 +151,8 @@ def _of_numpy(data: np.ndarray, label: str) -> Column:
             f"{label} holds records or raw bytes ({data.dtype}); pass the columns of a frame"
         )
     data = data.astype(native_dtype(data.dtype), copy=False)
+    if data.dtype.kind == "S":
+        return pd.Series(data.astype(object))  # pandas takes such bytes for texts
     return data if data.dtype.kind in "iufb" else pd.Series(data, copy=False)
 
 
@@ -158,6 +160,8 @@ def _of_pandas(data: pd.Series) -> pd.Series:
     if isinstance(data.dtype, pd.ArrowDtype):
         return foreign.workable_arrow(data)
     dtype = data.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "S":
+        return data.astype(object)
     if isinstance(dtype, np.dtype) and not dtype.isnative:
         return data.astype(native_dtype(dtype))
     return data
@@ -313,6 +317,10 @@ def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:
 def null_where(silent: Any, values: Column, kind: Kind) -> Any:
     """Make a Series of a column, with nulls where an array is true; integers stay integers."""
     values = to_series(values, kind)
+    if isinstance(values.dtype, pd.SparseDtype):
+        values = values.sparse.to_dense()
+    if isinstance(values.dtype, pd.IntervalDtype) and values.dtype.subtype.kind in "iu":
+        values = values.astype(object)  # else their ends become floats
     if kind == "pandas" and isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
         values = pd.Series(pd.array(values.to_numpy()))  # else whole numbers become floats
     return values.where(to_series(~silent, kind), None)

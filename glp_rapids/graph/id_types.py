@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+import re
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,14 @@ from glp_rapids.frames.kinds import Column
 Array = Any
 
 
-def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
-    """Split ids of ``number`` columns, a frame or a list of tuples, into a list of columns."""
+def split_columns(
+    ids: Any, number: int, argument: str, *names: Sequence[Any]
+) -> list[Column]:
+    """Split ids of ``number`` columns, a frame or a list of tuples, into a list of columns.
+
+    Those of a frame are in the order of one of the ``names``, if they are called so, or of the
+    numbers in theirs, as in results; else by position.
+    """
     with errors_named(argument):
         ids, _ = kinds.without_proxy(ids)
     if isinstance(ids, pd.DataFrame) or kinds.is_cudf(ids, "DataFrame"):
@@ -26,7 +33,8 @@ def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
                 f"graph has {number}"
             )
         # by position: two columns may have one name
-        return [kinds.as_column(ids.iloc[:, place], argument) for place in range(number)]
+        places = _places_by_name(list(ids.columns), names)
+        return [kinds.as_column(ids.iloc[:, place], argument) for place in places]
     if isinstance(ids, dict) or not is_sequence(ids) or not isinstance(ids, Sized):
         raise TypeError(f"{argument} must be a list, array or Series of ids, not {shown(ids)}")
     if number == 1:
@@ -38,6 +46,18 @@ def split_columns(ids: Any, number: int, argument: str) -> list[Column]:
             f"columns or a list of tuples of {number}, not {rows[:1]}"
         )
     return [kinds.as_column([row[i] for row in rows], argument) for i in range(number)]
+
+
+def _places_by_name(columns: list[Any], names: Sequence[Sequence[Any]]) -> list[int]:
+    numbered = [re.fullmatch(r"(\d+)(_.+)", str(column)) for column in columns]
+    suffixes = {match and match[2] for match in numbered}
+    if len(suffixes) == 1 and None not in suffixes:
+        suffix = suffixes.pop()
+        names = [*names, [f"{number}{suffix}" for number in range(len(columns))]]
+    for order in names:
+        if len(set(order)) == len(columns) and set(order) == set(columns):
+            return [columns.index(name) for name in order]
+    return list(range(len(columns)))
 
 
 def id_family(column: Column, label: str, first_row: int = 0) -> str | None:
@@ -83,10 +103,27 @@ def _family(column, label, first_row):
         return "integer"
     if pd.api.types.is_complex_dtype(dtype):
         raise TypeError(f"{label} holds {dtype} ids; they cannot be sorted: {cast}")
+    if isinstance(dtype, pd.ArrowDtype) and (family := _of_arrow(dtype.pyarrow_dtype)):
+        return family
+    if isinstance(dtype, pd.IntervalDtype):
+        return "Interval"
     if pd.api.types.is_datetime64_any_dtype(dtype):
         zone = getattr(dtype, "tz", None)
         return f"datetime ({zone})" if zone is not None else "datetime"
     return "string" if pd.api.types.is_string_dtype(dtype) else str(dtype)
+
+
+def _of_arrow(dtype: Any) -> str | None:
+    """Name the family of the Python objects of a type of Arrow; None: that of NumPy's is right."""
+    import pyarrow.types as of
+
+    if of.is_timestamp(dtype) and dtype.tz is not None:
+        return f"datetime ({dtype.tz})"
+    if of.is_duration(dtype):
+        return f"timedelta64[{dtype.unit}]"
+    families = {"date": of.is_date32, "time": of.is_time, "decimal": of.is_decimal}
+    families["bytes"] = lambda dtype: of.is_binary(dtype) or of.is_large_binary(dtype)
+    return next((family for family, is_one in families.items() if is_one(dtype)), None)
 
 
 def _object_family(column, label):

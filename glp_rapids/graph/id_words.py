@@ -73,9 +73,11 @@ def _words_of(column: IdColumn) -> Array:
     if column.family == "integer":
         return values
     on_gpu = kinds.is_cudf(values, "Series")
-    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind == "M":
-        zone = getattr(values.dtype.pyarrow_dtype, "tz", None)
-        values = values.astype(f"datetime64[us, {zone}]" if zone else "datetime64[us]")
+    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind in "mM":
+        arrow, of = values.dtype.pyarrow_dtype, {"m": "timedelta64", "M": "datetime64"}
+        unit, zone = getattr(arrow, "unit", "us"), getattr(arrow, "tz", None)  # dates have neither
+        name = f"{of[values.dtype.kind]}[{unit}{f', {zone}' if zone else ''}]"
+        values = values.astype(name)
     if values.dtype.kind in "mM":
         ticks = values.astype("int64")
         # the same moment in another unit is the same id; what overflows does so everywhere

@@ -218,15 +218,33 @@ class VertexIds:
             }
         )
         asked["row"] = lib.Series(range(len(asked)))
+        strangers = np.zeros(len(asked), dtype=bool)
         for name in names:
             if asked[name].dtype != known[name].dtype:
-                asked[name] = asked[name].astype(known[name].dtype)
+                known[name], asked[name], lost = _of_one_dtype(known[name], asked[name])
+                strangers |= lost
             if lib is pd and known[name].dtype == object:
                 # a merge takes texts for strings, which lone surrogates are not
                 codes, _ = pd.concat([known[name], asked[name]]).factorize()
                 known[name], asked[name] = codes[: len(known)], codes[len(known) :]
         merged = asked.merge(known, on=names, how="left").sort_values("row")
-        return kinds.to_array(merged["index"].fillna(-1).astype(np.int64))
+        index = kinds.to_array(merged["index"].fillna(-1).astype(np.int64))
+        return array_module(index).where(to_device(strangers, device_of(index)), -1, index)
+
+
+def _of_one_dtype(known: Any, asked: Any) -> tuple[Any, Any, Any]:
+    """Cast ids to the dtype of those that are known, and mark those whose value that changes."""
+    try:
+        cast = asked.astype(known.dtype)
+        if not pd.api.types.is_numeric_dtype(known.dtype) and known.dtype.kind not in "mM":
+            return known, cast, np.zeros(len(asked), dtype=bool)
+        lost = cast.astype(asked.dtype) != asked
+        if pd.api.types.is_integer_dtype(known.dtype):  # -1 and 2**64 - 1 are one another's cast
+            lost |= (cast < 0) != (asked < 0)
+        return known, cast, to_host(kinds.to_array(lost)).astype(bool)
+    except (ValueError, OverflowError):  # beyond what the other dtype holds
+        lost = np.zeros(len(asked), dtype=bool)
+        return known.astype(object), asked.astype(object), lost
 
 
 def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:

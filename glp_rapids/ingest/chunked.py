@@ -50,7 +50,7 @@ def graph_of(
     further = None
     if options.vertices is not None:
         width = len(columns.sources)
-        given = id_types.split_columns(options.vertices, width, "vertices")
+        given = id_types.split_columns(options.vertices, width, "vertices", *options.ends)
         further = [kinds.on_host(column) for column in given]
     found = reading.ids(further)
     if found is None:

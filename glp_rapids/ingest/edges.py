@@ -18,6 +18,12 @@ class Options:
     directed: bool
     vertices: Any
 
+    @property
+    def ends(self) -> list[list[Any]]:
+        """What the columns of either end are called, where the caller says it of several."""
+        given = self.source, self.destination
+        return [list(names) for names in given if isinstance(names, list | tuple)]
+
 
 @dataclass
 class Edges:
@@ -51,6 +57,12 @@ def refuse(options: Options, what: str, argument: str, reason: str) -> None:
     """Raise if an option is given that has no meaning for such a graph."""
     if getattr(options, argument) is not None:
         raise ValueError(f"{argument}= does not apply to {what}: {reason}; leave it out")
+
+
+def refuse_ends(options: Options, what: str) -> None:
+    """Raise if columns are named of what has none."""
+    for argument in ("source", "destination"):
+        refuse(options, what, argument, "it has no columns")
 
 
 def refuse_direction(directed: bool, options: Options) -> None:

@@ -22,8 +22,8 @@ from glp_rapids.graph.graph import Graph, is_symmetric
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
-from glp_rapids.ingest.edges import Edges, Options, refuse
-from glp_rapids.ingest.weights import checked_weights
+from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_ends
+from glp_rapids.ingest.weights import any_subnormal, checked_weights
 
 Array = Any
 VALUES = "the values of the matrix"
@@ -62,6 +62,7 @@ def read(matrix: Any, options: Options) -> Edges | Adjacency:
     """Read a sparse matrix of SciPy or CuPy."""
     refuse(options, "a sparse matrix", "vertices", "its rows are the vertices")
     refuse(options, "a sparse matrix", "weight", "its values are the weights")
+    refuse_ends(options, "a sparse matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"graph: an adjacency matrix must be square, not {matrix.shape}")
     n = matrix.shape[0]
@@ -245,8 +246,10 @@ def _weights(values: np.ndarray) -> np.ndarray | None:
 
 
 def _in_range(values: np.ndarray) -> bool:
-    """Tell whether no value is negative, infinite, NaN, or beyond int64."""
+    """Tell whether no value is negative, infinite, NaN, subnormal float32, or beyond int64."""
     most = np.finfo(values.dtype).max if values.dtype.kind == "f" else 2**63 - 1
     parts = (values[first : first + AT_ONCE] for first in range(0, values.size, AT_ONCE))
     # what is compared with NaN is not true
-    return all(bool(part.min() >= 0 and part.max() <= most) for part in parts)
+    return all(
+        bool(part.min() >= 0 and part.max() <= most) and not any_subnormal(part) for part in parts
+    )

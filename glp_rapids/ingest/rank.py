@@ -116,11 +116,12 @@ def _rank_column(parts, labels, kind, device, complete):
 def column_of(values: Column, family: str, dtypes: list[Any]) -> IdColumn:
     """Make a column of sorted ids; ``dtypes``: all that the caller's columns of them have."""
     dtype = dtypes[0] if len(dtypes) == 1 else None
-    if family == "integer":
-        dtype = None if id_types.is_float(dtype) else dtype
-    elif len(dtypes) > 1 and all(map(id_types.is_categorical, dtypes)):
+    if len(dtypes) > 1 and all(map(id_types.is_categorical, dtypes)):
         # all ids, so that a few of them have the same categories; cuDF makes its own
-        dtype = pd.CategoricalDtype(values) if isinstance(values, pd.Series) else "category"
+        host = isinstance(values, pd.Series | np.ndarray)
+        dtype = pd.CategoricalDtype(values) if host else "category"
+    elif family == "integer":
+        dtype = None if id_types.is_float(dtype) else dtype
     return IdColumn(values, family, None if dtype == values.dtype else dtype)
 
 

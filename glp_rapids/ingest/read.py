@@ -314,7 +314,9 @@ def _ranked(edges, options, device):
         ends.append(edges.vertices)
         labels.append(edges.vertices_labels)
     if options.vertices is not None:
-        further = id_types.split_columns(options.vertices, len(edges.source), "vertices")
+        further = id_types.split_columns(
+            options.vertices, len(edges.source), "vertices", *options.ends
+        )
         ends.append(further)
         labels.append(("vertices",) * len(further))
     complete = edges.complete and options.vertices is None

@@ -18,7 +18,7 @@ from glp_rapids.frames import foreign, kinds
 from glp_rapids.frames.foreign import instance_of
 from glp_rapids.ingest import cugraph, matrices
 from glp_rapids.ingest.columns import are_hashable, column_names
-from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction
+from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction, refuse_ends
 from glp_rapids.ingest.matrices import Adjacency
 
 ACCEPTED = (
@@ -112,6 +112,7 @@ def _read_arrays(arrays, options):
             f"weight={options.weight!r} names a column, but the graph is a tuple of arrays; make "
             "the weights its third"
         )
+    refuse_ends(options, "a tuple of arrays")
     labels = ("source (the first array)", "destination (the second)", "weight (the third)")
     columns = []
     for array, label in zip(arrays, labels, strict=False):
@@ -133,6 +134,7 @@ def _read_arrays(arrays, options):
 
 def _read_networkx(graph, options):
     refuse(options, "a networkx graph", "vertices", "its nodes are the vertices")
+    refuse_ends(options, "a networkx graph")
     refuse_direction(graph.is_directed(), options)
     position = {node: i for i, node in enumerate(graph)}
     pairs = np.fromiter(

@@ -74,7 +74,7 @@ def part_of(
     labels = [edges[0].source_labels, edges[0].destination_labels]
     ends = [end for one in edges for end in (one.source, one.destination)]
     labels *= len(edges)
-    more = _further(exchange, vertices, len(ends[0]))
+    more = _further(exchange, vertices, len(ends[0]), options.ends)
     labels += [["vertices"] * len(ends[0])] * len(more)
     codes, known = rank_ids([*ends, *more], labels, kind, device)
     del codes[len(codes) - len(more) :], more  # they have no edges
@@ -119,12 +119,14 @@ def _of_one_type(exchange: Exchange, weights: Array) -> Array:
     return weights.astype(np.result_type(*dtypes), copy=False)
 
 
-def _further(exchange: Exchange, vertices: Sequence[Any], number: int) -> list[list[Column]]:
+def _further(
+    exchange: Exchange, vertices: Sequence[Any], number: int, names: list[list[Any]]
+) -> list[list[Column]]:
     """Return the columns of further ids; of a rank that has none, of one of another rank's.
 
     So the ids of all ranks are of the type that they have together.
     """
-    own = [id_types.split_columns(one, number, "vertices") for one in vertices]
+    own = [id_types.split_columns(one, number, "vertices", *names) for one in vertices]
     filled = [columns for columns in own if len(columns[0])]
     some = [kinds.to_series(column[:1], "pandas") for column in filled[0]] if filled else None
     told = exchange.tell(some)

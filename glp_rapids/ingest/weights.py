@@ -17,6 +17,8 @@ _NOT_NEGATIVE = (
     "weights are how much an edge counts, or how long it is, and methods like Dijkstra's need "
     "non-negative lengths"
 )
+_TOO_SMALL = "a GPU takes float32 below 1.2e-38 for 0; cast to float64, or multiply all of them"
+SUBNORMALS = np.uint32(0x7FFFFF)  # so many float32 are
 
 
 def checked_weights(column: Column, label: str, first_row: int = 0) -> Array:
@@ -56,8 +58,21 @@ def _checked(column, label, first_row):
     refuse_where(weights < 0, "negative", _NOT_NEGATIVE)
     if weights.dtype.kind == "f":
         refuse_where(~array_module(weights).isfinite(weights), "infinite", "drop or cap them")
+        if weights.dtype == np.float32:
+            refuse_where(_subnormal(weights), "too small", _TOO_SMALL)
         return weights.astype(np.float32) if weights.dtype == np.float16 else weights
     if weights.dtype == np.uint64:
         beyond = weights > np.uint64(2**63 - 1)
         refuse_where(beyond, "too large", "the limit is 2**63 - 1; cast to float64")
     return weights.astype(np.int64, copy=False)
+
+
+def any_subnormal(weights: np.ndarray) -> bool:
+    """Tell whether there are float32 among weights that a GPU takes for 0."""
+    return weights.dtype == np.float32 and bool(_subnormal(weights).any())
+
+
+def _subnormal(weights: Array) -> Array:
+    # read as integers, since CuPy's kernels take subnormal ones for 0; without their sign
+    bits = weights.view(np.uint32) & np.uint32(0x7FFFFFFF)
+    return bits - np.uint32(1) < SUBNORMALS

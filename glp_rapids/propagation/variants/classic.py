@@ -48,11 +48,11 @@ def label_propagation(
         True: ``partition`` counts communities from 0, by the smallest vertex in each. False: it
         is the id of the vertex that the winning label started from.
     connected : bool
-        True: split communities into their connected pieces, whichever way edges go; with
-        ``renumber=False`` the smallest vertex names a piece. This is done on the host, after the
-        run, and takes up to 50 bytes a vertex that ``memory_limit`` does not count; compressed
-        lists are decoded a few at a time. False (default): a community may be disconnected, as a
-        vertex that joined two parts may have left.
+        True: split communities into their connected pieces, whichever way edges go (those of
+        weight 0 join nothing); with ``renumber=False`` the smallest vertex names a piece. This is
+        done on the host, after the run, and takes up to 50 bytes a vertex that ``memory_limit``
+        does not count; compressed lists are decoded a few at a time. False (default): a community
+        may be disconnected, as a vertex that joined two parts may have left.
     initial : frame, optional
         An earlier result to go on from: ``vertex`` (``0_vertex``, ... for ids of several columns)
         and ``partition``, numbers or ids, of this library or of cuGraph's Louvain and the like, its
