@@ -82,7 +82,9 @@ def as_graph(
         themselves. Undirected, (a, b) and (b, a) are the same edge; a symmetric sparse matrix is
         taken as it is, any other is added to its transpose.
     vertices : list, array, Series or frame, optional
-        Ids of vertices that may have no edge, beside those that have one.
+        Ids of vertices that may have no edge, beside those that have one. Of several columns: a
+        frame, whose columns are called like those of either end, or ``0_vertex``, ``1_vertex``,
+        ... (else they are in that order), or a list of tuples.
     multigraph : {"merge", "keep", "min"}
         What becomes of the duplicates of an edge. "merge": one edge, whose weight is the sum of
         theirs. "keep": the same, but without weights it is weighted by their number. "min": one
@@ -109,7 +111,8 @@ def as_graph(
     ------
     ValueError
         A column is missing, or there are two pairs of usual names; lengths differ, there are nulls,
-        infinite or negative weights, a cugraph.Graph was never filled, or the data lies on another
+        infinite or negative weights or float32 below 1.2e-38, which GPUs take for 0; columns are
+        named of what has none, a cugraph.Graph was never filled, or the data lies on another
         GPU than the current one. A file is truncated, has not the columns that others have, or
         changed while it was read. What is wrong in a file is named with the file and the row.
     TypeError
