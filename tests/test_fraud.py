@@ -347,3 +347,8 @@ def test_clusters_with_more_trade_than_floats_hold_are_refused():
     edges = ([1, 2, 3], [2, 3, 1], [1e308, 5e-324, 1.0])
     with pytest.raises(ValueError, match=r"weight: .* more than float64 can hold; divide them"):
         find_clusters(edges, [1], minimum_size=1, minimum_partners=1)
+
+
+def test_a_window_is_no_graph_but_has_one():
+    with pytest.raises(TypeError, match=r"SlidingWindow; pass its graph\(\)"):
+        as_graph(SlidingWindow(days=3))

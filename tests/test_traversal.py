@@ -341,3 +341,14 @@ def test_a_raised_flag_stops_a_search(name):
     with ThreadPoolExecutor(1) as pool, pytest.raises(Stopped):
         pool.submit(search).result()
     STOPPED[name](graph)
+
+
+def test_what_sssp_cannot_be_told_is_told_to_as_graph():
+    roads = pd.DataFrame({"a": [0], "b": [1]})
+    for ends in ({"source": 0}, {"source": "a", "destination": "b"}):
+        with pytest.raises(ValueError, match=r"source= of sssp is where it begins, .*as_graph"):
+            sssp(roads, **ends, device="cpu")
+    graph = as_graph(roads, source="a", destination="b", device="cpu")
+    with pytest.raises(ValueError, match=r"multigraph= does not apply to .*; tell as_graph"):
+        sssp(graph, 0, multigraph="min")
+    assert sssp(graph, 0)["distance"].tolist() == [0, 1]

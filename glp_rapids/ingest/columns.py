@@ -27,6 +27,10 @@ class Columns(NamedTuple):
         return list(dict.fromkeys(name for names in self for name in names))
 
 
+class UnknownColumns(ValueError):
+    """The columns of the ends are not there, or nobody says which they are."""
+
+
 def column_names(there: list[Any], options: Options) -> Columns:
     """Name the source, destination and weight columns, all of which are there."""
     sources, destinations = ends_of(there, options.source, options.destination)
@@ -45,7 +49,7 @@ def column_names(there: list[Any], options: Options) -> Columns:
         for name in names:
             if name not in number_of:
                 given = getattr(options, argument)
-                raise ValueError(
+                raise UnknownColumns(
                     f"{argument}={name if given is None else given!r}: the frame has no column "
                     f"{name!r}; its columns are {there}; name yours by {argument}="
                 )
@@ -81,11 +85,11 @@ def _usual_pair(there: list[Any]) -> tuple[str, str]:
         return found[0]
     mend = f"its columns are {there}; say which are source and destination"
     if found:
-        raise ValueError(
+        raise UnknownColumns(
             f"source, destination: the frame has the columns {_listed(found, ' and also ')}, and "
             f"not {_listed([default])}; {mend}"
         )
-    raise ValueError(
+    raise UnknownColumns(
         f"source, destination: the frame has no columns {_listed([default])}, nor "
         f"{_listed(others)}; {mend}"
     )

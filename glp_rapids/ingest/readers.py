@@ -55,6 +55,8 @@ def _describe(graph):
         )
     if instance_of("pyarrow.parquet", "ParquetDataset")(graph):
         return f"{name}; pass its path, or pyarrow.dataset.dataset(path)"
+    if instance_of("glp_rapids.fraud.window", "SlidingWindow")(graph):
+        return f"{name}; pass its graph()"
     if "dask" in name:
         return f"{name}; bring it into one frame with .compute()"
     return name

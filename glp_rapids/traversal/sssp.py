@@ -11,6 +11,8 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
+from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.ingest.columns import UnknownColumns
 from glp_rapids.traversal.engines import Found, largest
 from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 Array = Any
 Strategy = Literal["near-far", "wolfpath"]
 STRATEGIES = ("near-far", "wolfpath")
+SOURCE = (
+    "source= of sssp is where it begins, so name both in as_graph(frame, source=..., "
+    "destination=..., weight=..., multigraph='min')"
+)
 
 
 @guarded
@@ -127,9 +133,16 @@ def sssp(
     check_unreachable(unreachable)
     check_choice("strategy", strategy, STRATEGIES, "'near-far' or 'wolfpath'")
     cutoff_of(cutoff, np.dtype(np.float64))
+    if isinstance(graph, BaseGraph) and "multigraph" in edges:
+        raise ValueError(
+            f"multigraph= does not apply to a glp_rapids.{type(graph).__name__}; tell as_graph"
+        )
     edges = {"multigraph": "min", **edges, "weight": weight}
     methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "rows_in_order")
-    search = Search(graph, direction, edges, *methods, memory_limit=memory_limit)
+    try:
+        search = Search(graph, direction, edges, *methods, memory_limit=memory_limit)
+    except UnknownColumns as error:
+        raise ValueError(f"{error}; {SOURCE}") from error
     starts = search.vertices(source, "source")
     ends = starts[:0] if targets is None else search.vertices(targets, "targets")
     rows = search.graph.rows(direction)
