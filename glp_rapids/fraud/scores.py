@@ -15,7 +15,7 @@ from glp_rapids.common.checks import (
     check_share,
     refuse_unknown,
 )
-from glp_rapids.device import memory_in_use, module_on, to_device
+from glp_rapids.device import any_true, memory_in_use, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.known import Known, known_accounts
@@ -255,7 +255,7 @@ def _earlier(graph: Graph, previous: Any, rule: Rule, column: str) -> Array | No
     names, device = graph.vertices.names(), graph.device
     table = Table(previous, "previous", column, keys=names, device=device)
     index, score = table.places(graph.vertices), table.numbers(column)
-    if not bool(((score >= 0) & (score < np.inf)).all()):
+    if any_true(~((score >= 0) & (score < np.inf))):
         raise ValueError("previous holds scores that are null, infinite or negative; drop the rows")
     start = module_on(device).zeros(graph.number_of_vertices + 1)  # the last is of -1
     start[index] = score

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
-from glp_rapids.device import DeviceName, array_module, to_device, to_host
+from glp_rapids.device import DeviceName, any_true, array_module, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.graph import id_types
 from glp_rapids.graph.vertex_ids import VertexIds
@@ -92,9 +92,10 @@ def _places(ids: list[Any], argument: str, vertices: VertexIds, absent: bool) ->
     asked = ids[0] if len(ids) == 1 else pd.DataFrame(dict(enumerate(ids)))
     index = vertices.lookup(asked, argument, absent=absent)
     xp = array_module(index)
-    seen = xp.zeros(len(vertices) + 1, dtype=bool)  # the last is of -1
-    seen[index] = True  # NumPy's unique would sort
-    if int(xp.count_nonzero(seen[:-1])) != int(xp.count_nonzero(index >= 0)):
+    row_of = xp.empty(len(vertices) + 1, dtype=np.int64)  # the last is of -1
+    row = xp.arange(index.size)
+    row_of[index] = row  # NumPy's unique would sort; one of several rows is what stays
+    if any_true((row_of[index] != row) & (index >= 0)):
         raise ValueError(f"{argument} holds a vertex twice; keep one row a vertex")
     return index
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from glp_rapids.common.segments import segment_ids, segment_ranges, segment_sums
-from glp_rapids.device import DeviceName, array_module, device_of, module_on
+from glp_rapids.device import DeviceName, any_true, array_module, device_of, module_on
 
 Array = Any
 ENTRIES_AT_ONCE, FEWEST_AT_ONCE = 1 << 24, 1 << 14  # of a chunk
@@ -103,7 +103,7 @@ class Rows(Protocol):
             if rows.weights is None:
                 amounts = ~loop
             else:  # a look costs a third of a copy, and most graphs have no self-loops
-                amounts = xp.where(loop, 0, rows.weights) if loop.any() else rows.weights
+                amounts = xp.where(loop, 0, rows.weights) if any_true(loop) else rows.weights
             sums[first:last] = segment_sums(amounts, rows.indptr)
         if sums.size and not bool(array_module(sums).isfinite(sums.max())):
             raise ValueError(
