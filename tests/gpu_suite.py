@@ -42,7 +42,7 @@ PARTS = {
     "communities": ["contract", "multilevel", "shipped_multilevel"],
     "frames": [
         "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
-        "features", "fraud", "fraud_gpu", "id_words", "ingest_cugraph_gpu", "ingest_gpu",
+        "features", "fraud", "fraud_gpu", "id_words", "ingest", "ingest_cugraph_gpu", "ingest_gpu",
         "ingest_gpu_cupy", "ingest_gpu_refused", "known", "mapped", "monitor", "monitor_folder",
         "monitor_options", "networkx_propagation", "window", "window_clock", "window_graph",
         "window_ids", "window_kept", "window_moves",
