@@ -72,7 +72,11 @@ def test_starts_may_be_dates(tmp_path, capsys):
         assert out_of(*ways, tmp_path=tmp_path)["distance"].tolist() == [0, 1, 2]
         found = out_of(*ways, "--path-to", "2020-01-03", tmp_path=tmp_path)
         assert found["vertex"].str[:10].tolist() == ["2020-01-01", "2020-01-02", "2020-01-03"]
-        assert "--start" in fails(capsys, "bfs", path, "--start", "mill")
+        for text in ("mill", "NaT", "2020-01-01T00:00Z"):
+            error = fails(capsys, "bfs", path, "--start", text)
+            assert error.endswith(f"--start: the ids of the file are dates, but {text!r} is none")
+    error = fails(capsys, "bfs", path, "--start", "2020-01-01 13:00")
+    assert error.endswith("'2020-01-01 13:00' is within one")
 
 
 def test_between_blanks_empty_fields_are_written_out(roads, tmp_path):

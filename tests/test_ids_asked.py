@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 
 from glp_rapids import as_graph, bfs, label_propagation, modularity, shortest_paths
+from glp_rapids.fraud import evaluate
 
 PAIRS = {"source": ["bank", "account"], "destination": ["to_bank", "to_account"], "device": "cpu"}
 
@@ -33,6 +34,45 @@ def test_no_cast_makes_another_vertex_of_an_id(dtype, last, asked):
         bfs(graph, [(asked, "x")])
     found = bfs(graph, [(1, "x"), (last, "x")]).set_index(["0_vertex", "1_vertex"])["distance"]
     assert found.tolist() == [0, 1, 0] or (last < 0 and found.tolist() == [0, 0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["UInt64", "Int64", "int64[pyarrow]", "object"])
+@pytest.mark.parametrize("known", ["int8", "int32", "int64", "uint64"])
+def test_ids_that_may_be_null_are_found_as_others(known, dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    graph = as_graph(pairs(known), **PAIRS)
+    numbers = [1, 2**64 - 1, 2**63] if dtype in ("UInt64", "object") else [1, -1, 2**62]
+    asked = pd.DataFrame({"bank": pd.Series(numbers, dtype=dtype), "account": "x"})
+    assert graph.vertices.lookup(asked, "ids", absent=True).tolist() == [0, -1, -1]
+
+
+def test_what_lies_between_spans_and_times_is_no_vertex():
+    spans = pd.interval_range(0, 3)
+    graph = as_graph((spans[:2], spans[1:]), device="cpu")
+    assert bfs(graph, spans[0])["distance"].tolist() == [0, 1, 2]
+    for other in (pd.Interval(0.5, 1.5), pd.Interval(0, 1, closed="left")):
+        with pytest.raises(TypeError, match=r"Interval \(., .*but the vertices are interval"):
+            bfs(graph, other)
+    with pytest.raises(TypeError, match="one type"):
+        as_graph((spans[:2], pd.interval_range(0.0, 2.0)), device="cpu")
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    dtype = pd.ArrowDtype(pyarrow.time32("s"))
+    hours = pd.Series(pd.array([datetime.time(i) for i in (1, 2, 3)], dtype=dtype))
+    graph = as_graph((hours[:2].array, hours[1:].array), device="cpu")
+    assert bfs(graph, datetime.time(1))["distance"].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="no vertex"):
+        bfs(graph, datetime.time(1, 0, 0, 5))
+
+
+def test_days_of_arrow_are_dates_and_moments():
+    days = of_arrow([datetime.date(2020, 1, i) for i in (1, 2, 3)], "date")
+    moments = days.astype("datetime64[us]")
+    for edges in ((days[:2], days[1:]), (days[:2], moments[1:])):
+        graph = as_graph(tuple(one.reset_index(drop=True) for one in edges), device="cpu")
+        assert bfs(graph, pd.Timestamp("2020-01-02"))["distance"].tolist() == [1, 0, 1]
+        with pytest.raises(ValueError, match="no vertex"):
+            bfs(graph, pd.Timestamp("2020-01-02 00:00:01"))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -104,10 +144,14 @@ def test_whatever_is_an_id_can_be_asked_for(name):
         assert shortest_paths(searched, ids.iloc[2])["vertex"].tolist() == ids.tolist()
 
 
-def test_integers_of_several_categories_stay_categories():
+def test_integers_of_several_categories_stay_categories(device):
     for values in ([3, 1], [2, 5]), (["c", "a"], ["b", "e"]):
         edges = tuple(pd.Series(pd.Categorical(some)) for some in values)
-        found = label_propagation(edges, device="cpu")["vertex"]
+        graph = as_graph(edges, device=device)
+        assert graph.vertices.columns[0].take([0, 2], "pandas").dtype == pd.CategoricalDtype(
+            sorted([*values[0], *values[1]])
+        )
+        found = label_propagation(graph)["vertex"]
         assert found.dtype == pd.CategoricalDtype(sorted([*values[0], *values[1]]))
 
 
@@ -117,3 +161,10 @@ def test_columns_of_what_has_none_are_refused(argument):
     for graph in given:
         with pytest.raises(ValueError, match=f"{argument}= does not apply to a .*leave it out"):
             as_graph(graph, device="cpu", **{argument: "a"})
+
+
+def test_a_frame_of_ids_that_are_fraud_is_told_by_its_names():
+    scores = pd.DataFrame({"0_vertex": [0, 1], "1_vertex": [1, 0], "score": [0.9, 0.1]})
+    for columns in (["0_vertex", "1_vertex"], ["1_vertex", "0_vertex"]):
+        fraud = scores[columns].iloc[:1]
+        assert evaluate(scores, fraud, k=1).at["precision"].tolist() == [1.0]

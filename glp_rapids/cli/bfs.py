@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from glp_rapids.cli import edge_files
-from glp_rapids.common.checks import errors_named
 from glp_rapids.frames import files
 
 EPILOG = """\
@@ -66,19 +65,32 @@ def search_of(graph: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ids_of(graph: Any, texts: list[str], option: str) -> list:
-    """Read ids as the file's were read: integers if all of these were, dates."""
+    """Read ids as the file's were read: as integers if all of these were, or as dates."""
     family = graph.vertices.columns[0].family
     if family in ("date", "datetime"):
-        with errors_named(option):
-            times = pd.Series([pd.Timestamp(text) for text in texts])
-        return list(times.dt.date) if family == "date" else times
-    if family == "string":
+        return [_moment(text, option, family == "date") for text in texts]
+    if family in ("string", "empty"):
         return texts
     if family != "integer":
         raise ValueError(f"{option}: the ids of the file are {family} ids; name them in Python")
     if none := [text for text in texts if not re.fullmatch(files.INTEGER, text)]:
         raise ValueError(f"{option}: the ids of the file are integers, but {none[0]!r} is none")
     return [int(text) for text in texts]
+
+
+def _moment(text: str, option: str, whole_day: bool) -> Any:
+    """Read a point in time, or a date, without a zone."""
+    try:
+        moment = pd.Timestamp(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment is pd.NaT or moment.tzinfo is not None:
+        raise ValueError(f"{option}: the ids of the file are dates, but {text!r} is none")
+    if not whole_day:
+        return moment
+    if moment != moment.normalize():
+        raise ValueError(f"{option}: the ids of the file are dates, but {text!r} is within one")
+    return moment.date()
 
 
 def put_out(graph: Any, found: Any, options: argparse.Namespace) -> None:

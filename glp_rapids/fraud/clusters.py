@@ -27,6 +27,7 @@ from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.cores import connected_core, largest_core
 from glp_rapids.fraud.known import known_accounts, marked
 from glp_rapids.fraud.scores import checked, column, prepared, score_frame
+from glp_rapids.fraud.totals import row_weights
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import (
     Groups,
@@ -198,7 +199,7 @@ def grouped(
     """
     xp = array_module(transfers.indptr)
     close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
-    total = transfers.keep("row weights", transfers.row_weights)[close]
+    total = row_weights(transfers)[close]
     least = limits.minimum_share, limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]

@@ -23,6 +23,7 @@ from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.scores import Rule, checked, prepared, solved
 from glp_rapids.fraud.system import Fixed
 from glp_rapids.fraud.tables import labelled, places
+from glp_rapids.fraud.totals import row_weights
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.engines import engine_for, largest, where_searched
@@ -123,7 +124,7 @@ def features_of(
         "fold": fold,
         "score": score,
         "hop": kinds.null_where(unreached, hop, transfers.vertices.kind),
-        "transfers": transfers.keep("row weights", transfers.row_weights).copy(),
+        "transfers": row_weights(transfers).copy(),
         "partners": transfers.degree - loops,
     }
     if amounts is not None:

@@ -24,6 +24,7 @@ from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
 from glp_rapids.fraud.scores import prepared
 from glp_rapids.fraud.tables import Table
+from glp_rapids.fraud.totals import row_weights
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import EdgeOptions
@@ -154,7 +155,7 @@ class _Search:
         self.is_seed = np.zeros(graph.number_of_vertices, dtype=bool)
         self.is_seed[place[here]] = table.truths("is_seed")[here]
         self.graph, self.damping = graph, damping
-        self.root = np.sqrt(graph.keep("row weights", graph.row_weights))
+        self.root = np.sqrt(row_weights(graph))
         slack = error if damping < 1 else math.inf
         bound = np.minimum(self.score + slack, damping)
         self.bound = np.where(self.is_seed, 1.0, np.where(self.score > 0, bound, 0.0))

@@ -20,7 +20,8 @@ Array = Any
 class Table:
     """A frame of the caller's with the columns of the vertex, and others.
 
-    What is made of its rows lies on ``device``; what lies there already does not leave it.
+    What is made of its rows lies on ``device``. A column that lies there already does not leave it,
+    unless it holds nulls or ids have several.
     """
 
     def __init__(
@@ -108,7 +109,8 @@ def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np
         there = list(inside.columns)
         # a frame of nothing but ids needs no names, as for the functions that take a blacklist
         only_ids = len(there) == len(keys) and "fraud" not in there
-        table = Table(labels, argument, keys=there if only_ids else keys)
+        known = set(there) == set(keys)
+        table = Table(labels, argument, keys=there if only_ids and not known else keys)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")
         return table.ids, np.ones(len(table.ids[0]), dtype=bool)

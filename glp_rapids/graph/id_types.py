@@ -106,7 +106,7 @@ def _family(column, label, first_row):
     if isinstance(dtype, pd.ArrowDtype) and (family := _of_arrow(dtype.pyarrow_dtype)):
         return family
     if isinstance(dtype, pd.IntervalDtype):
-        return "Interval"
+        return _of_interval(column.iloc[0])
     if pd.api.types.is_datetime64_any_dtype(dtype):
         zone = getattr(dtype, "tz", None)
         return f"datetime ({zone})" if zone is not None else "datetime"
@@ -121,9 +121,23 @@ def _of_arrow(dtype: Any) -> str | None:
         return f"datetime ({dtype.tz})"
     if of.is_duration(dtype):
         return f"timedelta64[{dtype.unit}]"
-    families = {"date": of.is_date32, "time": of.is_time, "decimal": of.is_decimal}
+    families = {"time": of.is_time, "decimal": of.is_decimal}
     families["bytes"] = lambda dtype: of.is_binary(dtype) or of.is_large_binary(dtype)
     return next((family for family, is_one in families.items() if is_one(dtype)), None)
+
+
+def is_arrow_date(dtype: Any) -> bool:
+    """Tell a dtype of days: its items are dates, and it compares with points in time."""
+    if not isinstance(dtype, pd.ArrowDtype):
+        return False
+    import pyarrow.types as of
+
+    return bool(of.is_date(dtype.pyarrow_dtype))
+
+
+def _of_interval(value: pd.Interval) -> str:
+    kind = np.array(value.left).dtype.kind.replace("u", "i")
+    return f"Interval ({kind}, {value.closed})"
 
 
 def _object_family(column, label):
@@ -147,7 +161,7 @@ def _object_family(column, label):
         )
     if types[0] in ("set", "frozenset"):
         raise TypeError(f"{label} holds sets, which cannot be sorted; use sorted tuples as ids")
-    return types[0]
+    return _of_interval(examples[0]) if isinstance(examples[0], pd.Interval) else types[0]
 
 
 def integers(column: Column, label: str) -> Array:

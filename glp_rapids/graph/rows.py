@@ -94,7 +94,10 @@ class Rows(Protocol):
     def row_weights(self) -> Array:
         """Sum the weights of each row without its self-loop: exact, then rounded once."""
         sums = module_on(self.device).zeros(self.number_of_vertices, np.float64)
-        for first, last, rows in self.chunks(IN_CACHE if self.device == "cpu" else None):
+        at_once = IN_CACHE if self.device == "cpu" else None
+        if self.scheme is not None:  # to decode little takes as long as to decode more
+            at_once = self.few_at_once()
+        for first, last, rows in self.chunks(at_once):
             xp = array_module(rows.indices)
             owner = rows.row_indices()
             if first:

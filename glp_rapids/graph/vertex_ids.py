@@ -185,7 +185,10 @@ class VertexIds:
         labels = [argument] * len(parts)
         for part, column, label in zip(parts, self.columns, labels, strict=True):
             family = id_types.id_family(part, label)
-            if len(part) and family != column.family and len(self):
+            known = column.family
+            if family == "date" and id_types.is_arrow_date(column.id_dtype):
+                known = family  # as its items are
+            if len(part) and family != known and len(self):
                 raise TypeError(
                     f"{argument} holds {id_types.shown_type(part)} but the vertices are "
                     f"{column.dtype or column.id_dtype}; cast {argument} to that"
@@ -236,13 +239,13 @@ def _of_one_dtype(known: Any, asked: Any) -> tuple[Any, Any, Any]:
     """Cast ids to the dtype of those that are known, and mark those whose value that changes."""
     try:
         cast = asked.astype(known.dtype)
-        if not pd.api.types.is_numeric_dtype(known.dtype) and known.dtype.kind not in "mM":
+        if pd.api.types.is_string_dtype(known.dtype):  # objects, too
             return known, cast, np.zeros(len(asked), dtype=bool)
         lost = cast.astype(asked.dtype) != asked
         if pd.api.types.is_integer_dtype(known.dtype):  # -1 and 2**64 - 1 are one another's cast
             lost |= (cast < 0) != (asked < 0)
         return known, cast, to_host(kinds.to_array(lost)).astype(bool)
-    except (ValueError, OverflowError):  # beyond what the other dtype holds
+    except (TypeError, ValueError, OverflowError):  # beyond what the other dtype holds
         lost = np.zeros(len(asked), dtype=bool)
         return known.astype(object), asked.astype(object), lost
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import DeviceName, array_module, to_device
+from glp_rapids.device import DeviceName, array_module, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
@@ -118,8 +118,10 @@ def column_of(values: Column, family: str, dtypes: list[Any]) -> IdColumn:
     dtype = dtypes[0] if len(dtypes) == 1 else None
     if len(dtypes) > 1 and all(map(id_types.is_categorical, dtypes)):
         # all ids, so that a few of them have the same categories; cuDF makes its own
-        host = isinstance(values, pd.Series | np.ndarray)
-        dtype = pd.CategoricalDtype(values) if host else "category"
+        if isinstance(dtypes[0], pd.CategoricalDtype):
+            dtype = pd.CategoricalDtype(to_host(values) if family == "integer" else values)
+        else:
+            dtype = "category"
     elif family == "integer":
         dtype = None if id_types.is_float(dtype) else dtype
     return IdColumn(values, family, None if dtype == values.dtype else dtype)

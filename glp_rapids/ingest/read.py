@@ -73,7 +73,9 @@ def as_graph(
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
         strings, dates, categories, or any one type that can be sorted. None: ``src`` and ``dst``;
         of a frame that has neither, and where both are None, ``source`` and ``destination``,
-        ``source`` and ``target``, or ``from`` and ``to``, if it has one of these pairs only.
+        ``source`` and ``target``, or ``from`` and ``to``, if it has one of these pairs only. Where
+        other functions take ids of several columns, a frame of columns ``0_x``, ``1_x``, ... is
+        read in the order of these numbers, any other by position.
     weight : str, optional
         The column, or the networkx edge attribute, with the weights: numbers, finite and not
         negative. None: every edge weighs one.
