@@ -6,8 +6,6 @@ import argparse
 import re
 from typing import Any
 
-import pandas as pd
-
 from glp_rapids.cli import edge_files
 from glp_rapids.frames import files
 
@@ -80,6 +78,8 @@ def ids_of(graph: Any, texts: list[str], option: str) -> list:
 
 def _moment(text: str, option: str, whole_day: bool) -> Any:
     """Read a point in time, or a date, without a zone."""
+    import pandas as pd
+
     try:
         moment = pd.Timestamp(text)
     except ValueError:

@@ -109,8 +109,8 @@ def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np
         there = list(inside.columns)
         # a frame of nothing but ids needs no names, as for the functions that take a blacklist
         only_ids = len(there) == len(keys) and "fraud" not in there
-        known = set(there) == set(keys)
-        table = Table(labels, argument, keys=there if only_ids and not known else keys)
+        named = set(there) == set(keys)
+        table = Table(labels, argument, keys=there if only_ids and not named else keys)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")
         return table.ids, np.ones(len(table.ids[0]), dtype=bool)

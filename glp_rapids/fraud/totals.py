@@ -14,7 +14,10 @@ PARALLEL_FROM = 1 << 15  # entries
 
 
 def row_weights(graph: Graph) -> Array:
-    """Sum the weights of each row as the graph does, in a tenth of its time where it can; kept."""
+    """Sum the weights of each row as the graph does, in less time where it can; kept.
+
+    Of 5.5 million integers on two busy cores: 16 ms, the graph's way 42.
+    """
     return graph.keep("row weights", lambda: _integer_sums(graph))
 
 

@@ -105,7 +105,7 @@ class Rows(Protocol):
             loop = owner == rows.indices
             if rows.weights is None:
                 amounts = ~loop
-            else:  # a look costs a third of a copy, and most graphs have no self-loops
+            else:  # to look takes a fifteenth of a copy, and most graphs have no self-loops
                 amounts = xp.where(loop, 0, rows.weights) if any_true(loop) else rows.weights
             sums[first:last] = segment_sums(amounts, rows.indptr)
         if sums.size and not bool(array_module(sums).isfinite(sums.max())):
