@@ -44,8 +44,8 @@ PARTS = {
         "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
         "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest", "ingest_cugraph_gpu",
         "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known", "mapped", "monitor",
-        "monitor_folder", "monitor_options", "networkx_propagation", "window", "window_clock",
-        "window_graph", "window_ids", "window_kept", "window_moves",
+        "monitor_folder", "monitor_options", "networkx_propagation", "row_kernels", "window",
+        "window_clock", "window_graph", "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of

@@ -6,7 +6,7 @@ Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM
 import numpy as np
 
 from glp_rapids import as_graph
-from glp_rapids.fraud import cores, residual_engines
+from glp_rapids.fraud import cores, residual_engines, totals
 from glp_rapids.fraud.kernels import gpu_cores, gpu_pushes, gpu_residuals
 from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
 from glp_rapids.fraud.system import Fixed, System
@@ -62,6 +62,9 @@ def main():
         found = GpuEngine(system).residuals(numbers)
         compared += 1
         different += not np.array_equal(found, ArrayEngine(system).residuals(numbers))
+        if graph.weights is None or graph.weights.dtype.kind == "i":
+            compared += 1
+            different += not np.array_equal(totals._by_a_gpu(graph), graph.row_weights())
         for residual_engines.PUSH_GPU in (1, 16) if graph.weights is None else ():
             compared += 1
             both = [pushed(engine(system), numbers, found) for engine in (GpuEngine, ArrayEngine)]

@@ -17,8 +17,8 @@ from simulator import simulated
 from test_scores import decades
 
 from glp_rapids.datasets import blacklist, transactions
-from glp_rapids.device import to_host
-from glp_rapids.fraud import account_scores
+from glp_rapids.device import to_device, to_host
+from glp_rapids.fraud import account_scores, totals
 from glp_rapids.fraud.kernels import cpu_pushes
 from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
@@ -119,7 +119,7 @@ def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
 
 def test_the_simulator_gives_the_residuals_of_a_cpu():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-    assert simulated("simulate_residuals.py") == "0 of 14 differ"
+    assert simulated("simulate_residuals.py") == "0 of 17 differ"
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])
@@ -147,7 +147,9 @@ def test_the_kernel_of_residuals_compiles(capability, monkeypatch):
         system = System(graph, Fixed(np.array([0]), np.array([], np.int64)), 0.8, 1e-6)
         GpuEngine(system).residuals(system.clamp)
         GpuEngine(system).push(system.clamp, system.clamp, 0, 1, 1)
-    assert len(launched) == 4
+        if dtype == np.int64:
+            totals._by_a_gpu(graph)
+    assert len(launched) == 5
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in launched)
     assert not any("fma.rn.f64" in code for code in launched)
 
@@ -195,6 +197,29 @@ def test_a_state_follows_its_graph_as_if_all_were_read_again(worlds):
 def month():
     frame, truth = transactions(30_000, accounts=3_000, merchants=300, rings=6, towns=10, seed=2)
     return frame.sort_values("time", ignore_index=True), blacklist(truth, 0.3, seed=2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("entries", [0, 1 << 24])
+def test_a_gpu_follows_as_a_cpu_does(month, entries, monkeypatch):
+    """Whether it reads all rows or some; with the indices of before, or with those of now."""
+    monkeypatch.setattr("glp_rapids.fraud.score_state.ALL_OF_GPU", entries)
+    frame, seeds = month
+    ids = np.unique(frame[["source", "destination"]])
+    one, other = (as_graph(part, vertices=ids, device="cpu", **MONEY)
+                  for part in (frame, frame[:-50]))  # fmt: skip
+    touched = np.searchsorted(ids, np.unique(frame[["source", "destination"]][-50:]))
+    fixed = Fixed(np.flatnonzero(np.isin(ids, seeds)), np.array([], np.int64))
+    for place in (None, np.arange(ids.size)):
+        states = []
+        for device in ("cpu", "gpu"):
+            there = Fixed(*(to_device(array, device) for array in fixed))
+            state = ScoreState(one.to(device), there, 0.85, 1e-5, 1000)
+            moved = None if place is None else to_device(place, device)
+            changed = to_device(touched, device)
+            state = state.follow(other.to(device), there, 1000, place=moved, touched=changed)
+            states.append([to_host(state.numbers), to_host(state.residual), state.effort])
+        assert all(map(np.array_equal, *states))
 
 
 def test_neither_rows_nor_threads_show(month, device):

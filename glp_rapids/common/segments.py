@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import exclusive_sums
 from glp_rapids.device import array_module, to_host
 
 Array = Any
@@ -26,10 +27,7 @@ HEAD = 61  # bits: more than float64 keeps, and a sign and a carry to spare
 
 def segment_offsets(sizes: Array) -> Array:
     """Return where segments of these sizes begin, one after the other, and the end: int64."""
-    xp = array_module(sizes)
-    offsets = xp.zeros(sizes.size + 1, np.int64)
-    xp.cumsum(sizes, dtype=np.int64, out=offsets[1:])
-    return offsets
+    return exclusive_sums(sizes)
 
 
 def segment_ids(offsets: Array, dtype: Any, size: int | None = None) -> Array:

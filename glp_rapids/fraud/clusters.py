@@ -20,6 +20,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
+from glp_rapids.common.scans import places_where
 from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames import kinds
@@ -198,7 +199,7 @@ def grouped(
     ``merchants``: marks of those. ``scale``: how many units ``values`` has to an amount of one.
     """
     xp = array_module(transfers.indptr)
-    close = xp.flatnonzero((score >= limits.minimum_score) & (score > 0))
+    close = places_where((score >= limits.minimum_score) & (score > 0))
     total = row_weights(transfers)[close]
     least = limits.minimum_share, limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
@@ -215,7 +216,7 @@ def grouped(
     if scale is not None:
         worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
 
-    member = xp.flatnonzero(community >= 0)
+    member = places_where(community >= 0)
     groups = Groups(community[member], community.size)
     _warn_of_giants(groups.size, transfers.number_of_vertices)
     enough = groups.sums(suspect[member]) >= limits.minimum_size

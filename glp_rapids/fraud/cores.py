@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module
+from glp_rapids.fraud.totals import sums_are_of_64_bits
 from glp_rapids.graph import subgraph
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.subgraph import induced
@@ -27,7 +29,7 @@ def largest_core(
         return subgraph.largest_core(graph, total, minimum_share, minimum_partners)
     xp = array_module(total)
     community = _cut(graph, xp.empty(0, bool), minimum_share * total, minimum_partners)
-    left = xp.flatnonzero(community >= 0)
+    left = places_where(community >= 0)
     return (graph if left.size == total.size else induced(graph, left)), left
 
 
@@ -44,10 +46,8 @@ def _for_kernel(graph: Graph) -> bool:
     """Tell whether sums are of integers that 64 bits hold, and on a GPU vertices of 31."""
     if not graph.indices.size or (graph.device == "gpu" and graph.index_dtype != np.int32):
         return False
-    weights = graph.weights
-    if weights is None:
-        return True
-    return weights.dtype.kind in "iu" and int(weights.max()) * graph.largest_degree() < 2**63
+    whole = graph.weights is None or graph.weights.dtype.kind in "iu"
+    return whole and sums_are_of_64_bits(graph)
 
 
 def _cut(graph: Graph, agreed: Array, least_trade: Array, least_partners: int) -> Array:

@@ -18,7 +18,8 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
-from glp_rapids.device import array_module, device_of, to_device, to_host
+from glp_rapids.common.scans import places_where
+from glp_rapids.device import device_of, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
@@ -274,7 +275,7 @@ def _times(window: SlidingWindow, source: np.ndarray, destination: np.ndarray) -
     pairs, times = [], []
     for rows in window._state.engine.runs():
         there = to_device(known, device_of(rows.time))
-        some = rows[array_module(there).flatnonzero(there[rows.source] & there[rows.destination])]
+        some = rows[places_where(there[rows.source] & there[rows.destination])]
         ends = (to_host(end).astype(np.int64) for end in (some.source, some.destination))
         pairs.append(_unordered(*ends, known.size))
         times.append(to_host(some.time))

@@ -14,6 +14,7 @@ from glp_rapids.common.checks import (
     is_sequence,
     shown,
 )
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
@@ -80,7 +81,7 @@ def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
     stops = graph.degree > hubs
     stops[fixed.good] = True
     stops[fixed.seeds] = False
-    return fixed._replace(good=array_module(stops).flatnonzero(stops).astype(graph.index_dtype))
+    return fixed._replace(good=places_where(stops).astype(graph.index_dtype))
 
 
 def marked(graph: Graph, ids: Any, argument: str) -> Array | None:

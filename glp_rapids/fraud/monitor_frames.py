@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import array_module, to_host
+from glp_rapids.common.scans import places_where
+from glp_rapids.device import to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud.clusters import Clusters
@@ -44,7 +45,7 @@ def frames_of(
     changed: tuple[Array, Array],
 ) -> dict[str, Frame]:  # fmt: skip
     """Make the frames of scores that have changed, of clusters and of their members."""
-    index, previous = array_module(score).flatnonzero(changed[0]), changed[1]
+    index, previous = places_where(changed[0]), changed[1]
     register, member, kind = state.register, found.member, graph.vertices.kind
     changes = {"score": score[index], "previous": previous[index]}
     changes |= state.scores.kind_columns(index, kind)

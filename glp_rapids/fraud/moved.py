@@ -21,14 +21,14 @@ def moved(values: Array, place: Array, size: int) -> Array:
     xp = array_module(place)
     if values.size != place.size:
         raise ValueError(f"{values.size} values have {place.size} places")
-    after = xp.zeros(size, dtype=values.dtype)
-    if xp is np:
-        # Numba takes longer to import than a small graph takes to build
-        from glp_rapids.fraud.kernels import matching
+    # Numba takes longer to import than a small graph takes to build
+    if xp is not np:
+        from glp_rapids.fraud.kernels import gpu_rows
 
-        threads = threads_available() if place.size >= PARALLEL_FROM else 1
-        matching.move(threads, np.ascontiguousarray(values), place, after)
-    else:
-        stays = xp.flatnonzero(place >= 0)
-        after[place[stays]] = values[stays]
+        return gpu_rows.moved(values, place, size)
+    from glp_rapids.fraud.kernels import matching
+
+    after = xp.zeros(size, dtype=values.dtype)
+    threads = threads_available() if place.size >= PARALLEL_FROM else 1
+    matching.move(threads, np.ascontiguousarray(values), place, after)
     return after

@@ -6,13 +6,15 @@ Sums are of integers, so taking away what was once added leaves exactly what the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.scans import places_where
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, device_of
 from glp_rapids.frames import kinds
 from glp_rapids.fraud.clock import refuse_nulls
 from glp_rapids.fraud.ids import merged_places
@@ -21,6 +23,13 @@ from glp_rapids.graph.build import ordering
 Array = Any
 FEW = 4  # vertices a row, above which no list of all vertices is made
 LARGEST_AMOUNT = 2**53  # units, beyond which float64 amounts are not exact
+
+
+def gpu_rows() -> ModuleType:
+    """Return what does the same on a GPU; Numba takes longer to import than a small batch takes."""
+    from glp_rapids.fraud.kernels import gpu_rows
+
+    return gpu_rows
 
 
 @dataclass(frozen=True)
@@ -32,18 +41,30 @@ class Rows:
     units: Array
     time: Array
 
+    @property
+    def columns(self) -> tuple[Array, ...]:
+        """All of them."""
+        return tuple(vars(self).values())
+
     def __getitem__(self, which: Array) -> Rows:
-        return Rows(*(column[which] for column in vars(self).values()))
+        if device_of(which) == "gpu":
+            return Rows(*gpu_rows().taken(self.columns, which))
+        return Rows(*(column[which] for column in self.columns))
 
     def joined(self, other: Rows) -> Rows:
-        xp = array_module(self.time)
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Rows(*(xp.concatenate(pair) for pair in pairs))
+        if device_of(self.time) == "gpu":
+            return Rows(*gpu_rows().joined(self.columns, other.columns))
+        pairs = zip(self.columns, other.columns, strict=True)
+        return Rows(*(np.concatenate(pair) for pair in pairs))
 
     def renamed(self, index: Array | None) -> Rows:
         if index is None:
             return self
-        return replace(self, source=index[self.source], destination=index[self.destination])
+        if device_of(index) == "gpu":
+            ends = gpu_rows().renamed(index, self.source, self.destination)
+        else:
+            ends = index[self.source], index[self.destination]
+        return Rows(*ends, self.units, self.time)
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,8 @@ class Pairs:
         """Rename the vertices; ``index`` ascends, so the keys stay in order. None: no change."""
         if index is None:
             return self
+        if device_of(index) == "gpu":
+            return replace(self, key=gpu_rows().renamed_keys(index, self.key))
         return replace(self, key=_key(index[self.row], index[self.column]))
 
 
@@ -87,7 +110,11 @@ def added_up(
     ``counts``: what each counts by age.
     """
     xp = array_module(rows.time)
-    if rows.time.size * FEW < number_of_vertices:
+    few = rows.time.size * FEW < number_of_vertices
+    if few and xp is not np:
+        values = (rows.units,) if counts is None else (rows.units, counts)
+        return Pairs(*gpu_rows().added_up(rows.source, rows.destination, not directed, values))
+    if few:
         key, entry = _sorted_keys(rows, directed)
     else:
         indptr, column, entry = ordering(rows.source).sorted_entries(
@@ -96,7 +123,7 @@ def added_up(
         key = _key(segment_ids(indptr, column.dtype, column.size), column)
     fresh = xp.ones(key.size, dtype=bool)
     fresh[1:] = key[1:] != key[:-1]
-    first = xp.flatnonzero(fresh)
+    first = places_where(fresh)
     end = xp.concatenate([first[1:], xp.full(min(key.size, 1), key.size, dtype=first.dtype)])
     sums = []
     for values in (rows.units, counts):
@@ -112,7 +139,7 @@ def _sorted_keys(rows: Rows, directed: bool) -> tuple[Array, Array]:
     xp = array_module(rows.time)
     key, entry = _key(rows.source, rows.destination), xp.arange(rows.time.size)
     if not directed:
-        back = xp.flatnonzero(rows.source != rows.destination)
+        back = places_where(rows.source != rows.destination)
         key = xp.concatenate([key, _key(rows.destination[back], rows.source[back])])
         entry = xp.concatenate([entry, back])
     order = xp.argsort(key)
@@ -121,11 +148,14 @@ def _sorted_keys(rows: Rows, directed: bool) -> tuple[Array, Array]:
 
 def merged(old: Pairs, new: Pairs) -> Pairs:
     """Merge two sorted lists of pairs in linear time, adding up what both have."""
-    xp = array_module(old.key)
     to_old, to_new, size = merged_places(old.key, new.key)
+    if device_of(old.key) == "gpu":
+        sums = ([getattr(pairs, name) for name in old.sums] for pairs in (old, new))
+        one, other = map(tuple, sums)
+        return Pairs(*gpu_rows().merged(old.key, one, to_old, new.key, other, to_new, size))
     columns = []
     for name in ("key", *old.sums):
-        column = xp.zeros(size, dtype=np.int64)
+        column = np.zeros(size, dtype=np.int64)
         column[slice(None) if to_old is None else to_old] = getattr(old, name)
         if name == "key":
             column[to_new] = new.key
@@ -143,7 +173,7 @@ def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
     for name in pairs.sums:
         sums.append(getattr(pairs, name).copy())
         sums[-1][place] -= getattr(leaving, name)
-    kept = xp.flatnonzero(sums[0])
+    kept = places_where(sums[0])
     return Pairs(pairs.key[kept], *(values[kept] for values in sums))
 
 

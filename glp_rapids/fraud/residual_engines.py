@@ -145,12 +145,9 @@ class GpuEngine(ArrayEngine):
         self._kernels, self._launch = gpu_residuals, launch
         self._pushes, self._launch_together = gpu_pushes, launch_together
         xp, graph = array_module(system.total), system.graph
-        indptr, entries = graph.indptr.astype(np.int64, copy=False), graph.indices.size
-        every = gpu_residuals.ENTRIES
-        begins = xp.arange(0, entries, every, dtype=np.int64)
-        first_row = xp.searchsorted(indptr, begins, side="right") - 1
+        indptr, first_row = graph.indptr, gpu_residuals.first_rows(graph)
         weights = xp.empty(0, np.float64) if graph.weights is None else graph.weights
-        self._blocks = -(-begins.size // gpu_residuals.THREADS)
+        self._blocks = -(-first_row.size // gpu_residuals.THREADS)
         total = xp.where(system.fixed, np.inf, system.total)
         self._arrays = indptr, graph.indices, weights, first_row, total
 

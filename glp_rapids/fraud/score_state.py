@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glp_rapids.common.cached_property import cached_property
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module, module_on
 from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.residual_engines import Engine, engine_of, entries_of, row_weights_of
@@ -25,6 +26,8 @@ Array = Any
 # on 15 million, 40 and 8 or 100 and 12 took as long as these.
 ROUND, SWEEP = 12, 3
 FEW = 8  # rows, of so many, up to which their residuals are computed alone
+# Entries up to which a GPU has read all rows before a host has asked it for some of them.
+ALL_OF_GPU = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -132,19 +135,21 @@ class ScoreState:
             computes all.
         """
         xp, old = module_on(graph.device), self.system
-        of_vertices = self.numbers, self.residual, old.fixed, old.total
-        if place is None:
-            changed = xp.zeros(graph.number_of_vertices, dtype=bool)
-        else:
-            size = graph.number_of_vertices
-            of_vertices = tuple(moved(one, place, size) for one in of_vertices)
-            changed = ~moved(xp.ones(place.size, dtype=bool), place, size)
-        numbers, residual, was_fixed, total = of_vertices
-        if touched is not None and len(touched) * FEW > graph.number_of_vertices:
-            touched = None  # all cores read all rows sooner
+        if touched is not None and reads_all(graph, len(touched)):
+            touched = None
+        of_vertices = [self.numbers]
         if touched is not None:
+            of_vertices += self.residual, old.fixed, old.total
+        size = graph.number_of_vertices
+        if place is not None:
+            of_vertices = [moved(one, place, size) for one in of_vertices]
+        numbers = of_vertices[0]
+        if touched is not None:
+            residual, was_fixed, total = of_vertices[1:]
+            stayed = xp.ones(size if place is None else place.size, dtype=bool)
+            changed = ~(stayed if place is None else moved(stayed, place, size))
             changed[touched] = True
-            rows = xp.flatnonzero(changed)
+            rows = places_where(changed)
             total = _spread(row_weights_of(graph, rows), rows, total)
             graph.keep("row weights", lambda: total)
         system = System(graph, fixed, old.damping, old.tol, old.exponent)
@@ -161,8 +166,8 @@ class ScoreState:
             residual = engine.residuals(numbers)
         else:
             changed |= system.fixed != was_fixed
-            changed |= _around(graph, xp.flatnonzero(before != numbers))
-            rows = xp.flatnonzero(changed)
+            changed |= _around(graph, places_where(before != numbers))
+            rows = places_where(changed)
             residual = _spread(engine.residuals_of(rows, numbers), rows, residual)
         state = object.__new__(ScoreState)
         state._settle(system, engine, numbers, residual, max_iter)
@@ -175,6 +180,13 @@ class ScoreState:
         self.numbers, self.residual, self.effort = settle(
             system, engine, numbers, residual, max_iter
         )
+
+
+def reads_all(graph: Graph, rows: int) -> bool:
+    """Tell whether to read all rows takes less time than to read so many."""
+    if graph.device == "gpu" and graph.number_of_edges <= ALL_OF_GPU:
+        return True
+    return rows * FEW > graph.number_of_vertices
 
 
 def settle(

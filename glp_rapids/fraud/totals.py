@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.device import array_module
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.parallel import threads_available
 
@@ -23,8 +24,10 @@ def row_weights(graph: Graph) -> Array:
 
 def _integer_sums(graph: Graph) -> Array:
     weights = graph.weights
-    if graph.device == "gpu" or (weights is not None and weights.dtype.kind == "f"):
+    if weights is not None and weights.dtype.kind == "f":
         return graph.row_weights()
+    if graph.device == "gpu":
+        return _by_a_gpu(graph) if sums_are_of_64_bits(graph) else graph.row_weights()
     # Numba takes longer to import than a small graph takes to build
     from glp_rapids.fraud.kernels import cpu_residuals
 
@@ -37,3 +40,29 @@ def _integer_sums(graph: Graph) -> Array:
         np.empty(0, np.int64) if weights is None else np.ascontiguousarray(weights), sums, beyond,
     )  # fmt: skip
     return graph.row_weights() if beyond.any() else sums
+
+
+def sums_are_of_64_bits(graph: Graph) -> bool:
+    """Tell whether 64 bits hold what the integer weights of any row add up to; kept."""
+    if graph.weights is None or not graph.weights.size:
+        return True
+    return graph.keep(
+        "row sums are of 64 bits",
+        lambda: int(graph.weights.max()) * graph.largest_degree() < 2**63,
+    )
+
+
+def _by_a_gpu(graph: Graph) -> Array:
+    # Numba takes longer to import than a small graph takes to build
+    from glp_rapids.fraud.kernels import gpu_residuals
+    from glp_rapids.jit.launch import launch
+
+    xp = array_module(graph.indptr)
+    weights = xp.empty(0, np.int64) if graph.weights is None else graph.weights
+    sums, first_row = xp.zeros(graph.number_of_vertices, np.int64), gpu_residuals.first_rows(graph)
+    threads = gpu_residuals.THREADS
+    launch(
+        gpu_residuals.build_totals(), -(-first_row.size // threads), threads, graph.indptr,
+        graph.indices, weights, first_row, sums,
+    )  # fmt: skip
+    return sums.astype(np.float64)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from glp_rapids.common.calls import warn_caller
-from glp_rapids.device import array_module
+from glp_rapids.common.scans import places_where
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import first_of_each
@@ -54,7 +54,7 @@ def after_batch(
     came, held = len(batch), len(engine)
     if batch.ids is not None and len(engine):
         known = engine.known(batch, window._start(state))
-        batch = batch.chosen(array_module(known).flatnonzero(~known[batch.index]))
+        batch = batch.chosen(places_where(~known[batch.index]))
     again = came - len(batch)
     if not len(batch):
         return window._state, Change(0, 0, 0, again)
@@ -65,8 +65,7 @@ def after_batch(
     shown = partial(clock.shown, kind=time_kind)
     label = window._reader.time_label
     refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
-    xp = array_module(batch.rows.time)
-    fresh = batch.chosen(xp.flatnonzero(batch.rows.time > start))
+    fresh = batch.chosen(places_where(batch.rows.time > start))
     late = len(batch) - len(fresh)
     if fresh.ids is not None and came > len(fresh.ids):
         fresh = fresh.chosen(first_of_each(fresh))

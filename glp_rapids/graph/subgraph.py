@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import any_true, array_module
 from glp_rapids.graph import vertex_ids
 from glp_rapids.graph.graph import Graph
@@ -54,29 +54,14 @@ class Groups:
 
 def induced(graph: Graph, kept: Array) -> Graph:
     """Cut out the graph among the vertices ``kept``, which ascend; they become 0, 1, ..."""
-    xp = array_module(kept)
+    # Numba takes longer to import than a small graph takes to build
     if graph.device == "cpu":
-        # Numba takes longer to import than a small graph takes to build
         from glp_rapids.graph.subgraph_cpu import induced as rows_of
+    else:
+        from glp_rapids.graph.subgraph_gpu import induced as rows_of
 
-        rows = rows_of(graph, kept)
-        names = _numbered(kept.size, graph)
-        return Graph(rows.indptr, rows.indices, rows.weights, False, names)
-    stays = xp.zeros(graph.number_of_vertices, dtype=bool)
-    stays[kept] = True
-    # only the rows of those that stay are read: they may be few of many
-    starts = graph.indptr[kept]
-    offsets = segment_offsets(graph.indptr[kept + 1] - starts)
-    row = segment_ids(offsets, graph.indices.dtype, int(offsets[-1]))
-    entry = xp.arange(row.size) + (starts - offsets[:-1])[row]
-    inner = xp.flatnonzero(stays[graph.indices[entry]])  # marks are near when numbers are not
-    entry = entry[inner]
-    indptr = xp.searchsorted(inner, offsets)
-    number = xp.full(graph.number_of_vertices, -1, dtype=graph.indices.dtype)
-    number[kept] = xp.arange(kept.size, dtype=number.dtype)
-    column = number[graph.indices[entry]]
-    weights = None if graph.weights is None else graph.weights[entry]
-    return Graph(indptr, column, weights, False, _numbered(kept.size, graph))
+    rows = rows_of(graph, kept)
+    return Graph(rows.indptr, rows.indices, rows.weights, False, _numbered(kept.size, graph))
 
 
 def copies(graph: Graph, number: int) -> Graph:

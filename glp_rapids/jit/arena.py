@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.jit.cuda import DeviceArray, type_of
+from glp_rapids.jit.cuda import DeviceArray, packed_row, type_of
 
 Array = Any
 ALIGNMENT = 256  # bytes, as CuPy's allocations have
@@ -26,9 +26,7 @@ class Piece(DeviceArray):
     def __init__(self, whole: Array, offset: int, dtype: np.dtype, size: int) -> None:
         self._whole, self._offset, self._dtype, self._size = whole, offset, dtype, size
         self._numba_type_, self.kind = _type_of_pieces(dtype)
-        self.words = (
-            0, 0, size, dtype.itemsize, whole.data.ptr + offset, size, dtype.itemsize,
-        )  # fmt: skip
+        self.packed = packed_row(whole.data.ptr + offset, size, dtype.itemsize)
 
     @property
     def array(self) -> Array:

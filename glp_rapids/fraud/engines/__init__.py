@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glp_rapids.common.scans import places_where
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.graph.graph import Graph
 
@@ -72,7 +72,7 @@ def edges_of(window: Window, directed: bool, scale: int, kind: Kind) -> Frame:
     column, transfers, units = window.indices, window.transfers, window.units
     row = segment_ids(window.indptr, column.dtype, column.size)
     if not directed:
-        once = array_module(row).flatnonzero(row <= column)
+        once = places_where(row <= column)
         row, column, transfers, units = (values[once] for values in (row, column, transfers, units))
     return kinds.to_frame(
         {

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import DeviceName, any_true, array_module, device_of, to_host
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
 from glp_rapids.fraud.ids import joined, places_in, taken
-from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, subtracted
+from glp_rapids.fraud.pairs import Pairs, Rows, added_up, gpu_rows, merged, subtracted
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -86,7 +87,7 @@ class ArrayEngine:
         if held is None:
             return known
         place = places_in(held.ids, batch.ids, held.device, ID)
-        there = xp.flatnonzero(place >= 0)
+        there = places_where(place >= 0)
         known[there] = held.id_time[place[there]] > start
         return known
 
@@ -168,7 +169,7 @@ class ArrayEngine:
         if any_true(~present):
             index = (xp.cumsum(present) - 1).astype(np.int32)
             pairs, kept = pairs.renamed(index), kept.renamed(index)
-            together, changed = taken(together, xp.flatnonzero(present)), changed[present]
+            together, changed = taken(together, places_where(present)), changed[present]
         return _Held(
             together, kept, pairs, changed, *_ids_after(held, batch, start), self._epoch
         )
@@ -224,7 +225,7 @@ class ArrayEngine:
 
     def changed_since(self, version: int) -> Array:
         changed = self._settled().changed
-        return array_module(changed).flatnonzero(changed > version)
+        return places_where(changed > version)
 
 
 def _between(
@@ -260,10 +261,13 @@ def _together(batches: list[Batch], device: DeviceName) -> Batch | None:
 def _note(changed: Array, rows: Rows, number: Array, versions: list[int]) -> None:
     """Note the version at which something became of the ends of rows, the last if several did."""
     xp = array_module(changed)
+    if xp is not np:
+        gpu_rows().note(rows.source, rows.destination, number, xp.asarray(versions), changed)
+        return
     for i, version in enumerate(versions) if rows.time.size else ():
-        some = slice(None) if len(versions) == 1 else xp.flatnonzero(number == i)
+        some = slice(None) if len(versions) == 1 else places_where(number == i)
         for end in (rows.source[some], rows.destination[some]):
-            changed[end] = xp.maximum(changed[end], version)
+            changed[end] = np.maximum(changed[end], version)
 
 
 def _nothing(batch: Batch, directed: bool, fades: bool) -> _Held:
@@ -286,9 +290,8 @@ def _no_rows(held: _Held) -> Batch:
 
 def _split(rows: Rows, start: int | float) -> tuple[Rows, Rows]:
     inside = rows.time > start
-    xp = array_module(inside)
-    leaving = xp.flatnonzero(~inside)
-    return (rows[xp.flatnonzero(inside)] if leaving.size else rows), rows[leaving]
+    leaving = places_where(~inside)
+    return (rows[places_where(inside)] if leaving.size else rows), rows[leaving]
 
 
 def _ids_after(
@@ -302,5 +305,5 @@ def _ids_after(
     time = xp.full(len(together), start, dtype=held.id_time.dtype)
     time[slice(None) if old is None else old] = held.id_time
     time[new[batch.index]] = batch.rows.time
-    inside = xp.flatnonzero(time > start)
+    inside = places_where(time > start)
     return taken(together, inside), time[inside]

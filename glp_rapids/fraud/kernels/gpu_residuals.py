@@ -10,10 +10,57 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.device import array_module
 from glp_rapids.jit.cuda import cuda, kernel
 
 THREADS = 256  # of a block
 ENTRIES = 16  # of a thread; it adds once for every row that has some of them
+
+
+def first_rows(graph: Any) -> Any:
+    """Return the row of the first entry of each thread; kept."""
+
+    def search() -> Any:
+        xp = array_module(graph.indptr)
+        begins = xp.arange(0, graph.indices.size, ENTRIES, dtype=np.int64)
+        return xp.searchsorted(graph.indptr, begins, side="right") - 1
+
+    return graph.keep(("rows of every so many entries", ENTRIES), search)
+
+
+@functools.cache
+def build_totals() -> Any:
+    """Make the kernel that adds to ``total`` the integer weights of each row but its self-loop's.
+
+    Launch and arguments: as `build`. Registers: 25.
+    """
+
+    def add_weights(indptr, indices, weights, first_row, total):
+        chunk = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
+        first = chunk * ENTRIES
+        last = min(first + ENTRIES, np.int64(indices.size))
+        if first >= last:
+            return
+        weighted = weights.size > 0
+        v = np.int64(first_row[chunk])
+        end, sum_ = indptr[v + 1], np.int64(0)
+        for entry in range(first, last):
+            if entry >= end:
+                if sum_ != 0:
+                    cuda.atomic.add(total, v, sum_)
+                sum_ = np.int64(0)
+                while entry >= end:
+                    v += 1
+                    end = indptr[v + 1]
+            if np.int64(indices[entry]) != v:
+                if weighted:
+                    sum_ += np.int64(weights[entry])
+                else:
+                    sum_ += 1
+        if sum_ != 0:
+            cuda.atomic.add(total, v, sum_)
+
+    return kernel(add_weights, f"{ENTRIES}")
 
 
 @functools.cache

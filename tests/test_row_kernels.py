@@ -1,0 +1,116 @@
+"""Kernels that make a window's update: simulated, compiled for GPUs, and on one as NumPy does."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from row_kernels import differing
+from simulator import simulated
+
+from glp_rapids.common import scans
+
+CAPABILITIES = [(7, 5), (10, 0)]
+
+
+def test_the_simulator_does_as_numpy_does():
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    assert simulated("simulate_rows.py") == "[]"
+
+
+@pytest.mark.gpu
+def test_a_gpu_does_as_numpy_does(cupy):
+    assert differing(cupy.asarray, cupy.asnumpy) == []
+
+
+@pytest.mark.gpu
+def test_places_of_many_blocks_and_of_a_part_of_an_array(cupy):
+    size = scans.MOST_BLOCKS * scans.LEAST * 3 + 5
+    values = cupy.arange(size) % 7 == 0
+    cupy.testing.assert_array_equal(scans.places_where(values), cupy.arange(0, size, 7))
+    assert int(scans.exclusive_sums(values)[-1]) == -(-size // 7)
+    every_other = cupy.arange(2000)[::2]
+    assert scans.exclusive_sums(every_other).tolist()[-2:] == [997_002, 999_000]
+    assert scans.places_where(every_other).size == 999
+
+
+INT, LONG, REAL, MARK = np.int32, np.int64, np.float64, np.bool_
+# Of each kernel what it takes: a type of arrays, a tuple of those, or a number's in a list.
+TAKEN = {
+    "_take": [(LONG, INT, INT, LONG, LONG, INT, INT, LONG, LONG)],
+    "_join": [(INT, INT, LONG, REAL, INT, INT, LONG, REAL, INT, INT, LONG, REAL)],
+    "_rename": [(INT,) * 5],
+    "_rename_keys": [(INT, LONG, LONG)],
+    "_move": [(REAL, LONG, REAL), (MARK, LONG, MARK)],
+    "_find_new": [(LONG, LONG, LONG, MARK), (np.uint64, np.uint64, LONG, MARK)],
+    "_shift": [(LONG,) * 4],
+    "_spread": [(LONG, (LONG,) * 2, LONG, LONG, (LONG,) * 2)],
+    "_add": [(LONG, (LONG,) * 3, LONG, LONG, (LONG,) * 3)],
+    "_list_keys": [(INT, INT, [bool], LONG)],
+    "_read_sorted": [(LONG, LONG, (LONG,) * 2, MARK, LONG, (LONG,) * 2)],
+    "_write_pairs": [(LONG, LONG, LONG, LONG, (LONG,), LONG, LONG, (LONG,))],
+    "_note": [(INT, INT, LONG, LONG, LONG)],
+    "_number_kept": [(LONG, LONG, INT, LONG)],
+    "_mark_inside": [(LONG, INT, LONG, INT, LONG, MARK)],
+    "_copy_inside": [(LONG, INT, LONG, LONG, INT, LONG, MARK, LONG, LONG, INT, LONG)],
+}
+
+
+def kernels():
+    from glp_rapids.fraud.kernels import gpu_rows
+    from glp_rapids.graph import subgraph_gpu
+    from glp_rapids.jit.items import ItemKernel
+
+    return {
+        name: value
+        for module in (gpu_rows, subgraph_gpu)
+        for name, value in vars(module).items()
+        if isinstance(value, ItemKernel)
+    }
+
+
+def value_of(taken):
+    if isinstance(taken, list):
+        return taken[0]()
+    return tuple(map(value_of, taken)) if isinstance(taken, tuple) else np.empty(0, taken)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_kernels_compile(capability, monkeypatch):
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed")
+    from numba import cuda, typeof
+    from numba.cuda import dispatcher
+
+    from glp_rapids.jit.cuda import compiling
+
+    current = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: current)
+    found = kernels()
+    assert set(found) == set(TAKEN)
+    for name, several in TAKEN.items():
+        for taken in several:
+            types = tuple(typeof(value_of(one)) for one in taken)
+            with compiling():
+                function = found[name].kernel.py_func
+                code, _ = cuda.compile_ptx(function, types, device=False, cc=capability)
+            assert f".target sm_{capability[0]}{capability[1]}" in code
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("code", ["?", "Q"])
+def test_scans_compile(capability, code):
+    nvrtc = pytest.importorskip(
+        "cuda.bindings.nvrtc", reason="NVIDIA's compilers are not installed"
+    )
+    error, program = nvrtc.nvrtcCreateProgram(
+        scans.source_for(code).encode(), b"scans.cu", 0, [], []
+    )
+    assert not error
+    architecture = f"--gpu-architecture=compute_{capability[0]}{capability[1]}".encode()
+    (error,) = nvrtc.nvrtcCompileProgram(program, 1, [architecture])
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert not error, log.decode()
+    (error,) = nvrtc.nvrtcDestroyProgram(program)
+    assert not error
