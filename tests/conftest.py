@@ -1,5 +1,6 @@
 """What all tests share: devices, the folder of real graphs, and which tests a machine collects."""
 
+import gc
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -24,6 +25,19 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+# Collections took an eighth of the time of all tests. A compiler makes objects by the million, and
+# keeps most.
+gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_objects_to_look_through():
+    """Leave what tests, modules and compiled functions hold out of collections."""
+    gc.freeze()
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -164,19 +164,20 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("index_type", [np.int32, np.int64])
-def test_the_persistent_kernel_compiles_for_compressed_lists(monkeypatch, index_type):
-    graph = glp_rapids.compress(edges(weighted=False), "packed", device="cpu")
+@pytest.mark.parametrize(
+    ("scheme", "weights", "index_type"), [("packed", None, np.int32), ("cgr", 2.5, np.int64)]
+)
+def test_the_persistent_kernel_compiles_for_compressed_lists(
+    monkeypatch, scheme, weights, index_type
+):
+    graph = edges(weighted=False)
+    if weights is not None:  # one of all entries
+        weights = np.full(graph.number_of_edges, weights)
+        graph = replace(graph, weights=weights, _derived={})
+    graph = glp_rapids.compress(graph, scheme, device="cpu")
     monkeypatch.setattr(CompressedCSR, "index_dtype", property(lambda _: np.dtype(index_type)))
     signature = compile_persistent(monkeypatch, "classic", graph, (9, 0))
     assert signature[5].types[1].dtype.name == np.dtype(index_type).name
-
-
-@pytest.mark.exhaustive
-def test_the_persistent_kernel_compiles_for_one_weight_of_all_entries(monkeypatch):
-    graph = edges(weighted=False)
-    graph = replace(graph, weights=np.full(graph.number_of_edges, 2.5), _derived={})
-    compile_persistent(monkeypatch, "classic", glp_rapids.compress(graph, "cgr"), (9, 0))
 
 
 @pytest.mark.exhaustive

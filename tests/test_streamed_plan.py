@@ -188,7 +188,7 @@ def test_what_an_earlier_call_left_on_the_gpu_is_free_for_the_next(monkeypatch):
     moved = Graph(indptr, indices, None, False, graph.vertices)
     moved._derived["kept"] = {"run": (workspace[:5], DeviceArray.__new__(DeviceArray))}
     bound = moved._derived["kept"]["run"][1]
-    bound.array, bound.kind, bound.words, bound._numba_type_ = workspace[5:], "", (), None
+    bound.array, bound.kind, bound.packed, bound._numba_type_ = workspace[5:], "", b"", None
     graph._derived["gpu"] = moved
     assert bytes_on_gpu(moved) == 1_000_000
     monkeypatch.setattr(call, "LITTLE", 0)
