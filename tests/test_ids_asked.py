@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from glp_rapids import as_graph, bfs, label_propagation, modularity, shortest_paths
+from glp_rapids import as_graph, bfs, compress, label_propagation, modularity, shortest_paths
 from glp_rapids.fraud import evaluate
 
 PAIRS = {"source": ["bank", "account"], "destination": ["to_bank", "to_account"], "device": "cpu"}
@@ -157,7 +157,9 @@ def test_integers_of_several_categories_stay_categories(device):
 
 @pytest.mark.parametrize("argument", ["source", "destination"])
 def test_columns_of_what_has_none_are_refused(argument):
-    given = scipy.sparse.eye_array(3, format="csr"), ([0], [1]), networkx.path_graph(3)
+    pairs = [0], [1]
+    given = [scipy.sparse.eye_array(3, format="csr"), pairs, networkx.path_graph(3)]
+    given += [as_graph(pairs, device="cpu"), compress(pairs, device="cpu")]
     for graph in given:
         with pytest.raises(ValueError, match=f"{argument}= does not apply to a .*leave it out"):
             as_graph(graph, device="cpu", **{argument: "a"})

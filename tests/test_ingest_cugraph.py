@@ -96,7 +96,7 @@ def fail(error):
 def test_errors(cugraph):
     with pytest.raises(ValueError, match=r"never filled, or was cleared; .*from_cudf_edgelist"):
         as_graph(Graph(), device="cpu")
-    for options in ({"vertices": [1]}, {"weight": "w"}):
+    for options in ({"vertices": [1]}, {"weight": "w"}, {"source": "a"}):
         with pytest.raises(ValueError, match=r"does not apply to a cugraph\.Graph"):
             as_graph(single(), device="cpu", **options)
     with pytest.raises(ValueError, match="the graph given is undirected"):

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from glp_rapids.cli import edge_files
+from glp_rapids.device import to_host
 from glp_rapids.frames import files
 
 EPILOG = """\
@@ -63,7 +64,16 @@ def search_of(graph: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ids_of(graph: Any, texts: list[str], option: str) -> list:
-    """Read ids as the file's were read: as integers if all of these were, or as dates."""
+    """Read ids as the file's were read, and raise if one is no vertex."""
+    ids = _read_ids(graph, texts, option)
+    places = to_host(graph.vertices.lookup(ids, option, absent=True))
+    if none := [text for text, place in zip(texts, places, strict=True) if place < 0]:
+        raise ValueError(f"{option}: {none[0]!r} is no vertex of the graph")
+    return ids
+
+
+def _read_ids(graph: Any, texts: list[str], option: str) -> list:
+    """Read ids as integers if all of the file were, or as dates."""
     family = graph.vertices.columns[0].family
     if family in ("date", "datetime"):
         return [_moment(text, option, family == "date") for text in texts]

@@ -19,7 +19,7 @@ import numpy as np
 from glp_rapids import device
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import to_array
-from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction
+from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction, refuse_ends
 
 LEAST = "26.10"
 PROBED = 8  # edges looked for one by one before all are
@@ -29,6 +29,7 @@ def read(graph: Any, options: Options) -> Edges:
     """Read a cugraph.Graph or cugraph.MultiGraph, on one GPU or on several."""
     refuse(options, "a cugraph.Graph", "vertices", "it has its own")
     refuse(options, "a cugraph.Graph", "weight", "it has its own, if it is weighted")
+    refuse_ends(options, "a cugraph.Graph")
     if getattr(graph, "_plc_graph", None) is None:
         raise ValueError(
             "graph: the cugraph.Graph was never filled, or was cleared; fill it, as with "

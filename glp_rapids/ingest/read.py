@@ -219,6 +219,7 @@ def _of_data(graph, options, multigraph, device, progress):
         name = f"a glp_rapids.{type(graph).__name__}"
         readers.refuse(options, name, "vertices", "it has its own")
         readers.refuse(options, name, "weight", "it has its own")
+        readers.refuse_ends(options, name)
         readers.refuse_direction(graph.directed, options)
         graph.refuse_elsewhere("graph")
         return graph.to(device)
