@@ -34,10 +34,9 @@ gc.set_threshold(20_000, 10, 10)
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_objects_to_look_through():
-    """Leave what tests, modules and compiled functions hold out of collections."""
-    gc.freeze()
-    yield
+    """Leave what tests, modules and compiled functions hold out of later collections."""
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

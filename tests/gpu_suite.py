@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "id_search", "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
+        "id_search", "launch", "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
     ],
     "programs": [
         "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",
@@ -41,11 +41,12 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["contract", "multilevel", "shipped_multilevel"],
     "frames": [
-        "account_scores", "bench_traversal", "bench_window", "copies", "docstrings", "explain",
-        "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest", "ingest_cugraph_gpu",
-        "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known", "mapped", "monitor",
-        "monitor_folder", "monitor_options", "networkx_propagation", "row_kernels", "window",
-        "window_clock", "window_graph", "window_ids", "window_kept", "window_moves",
+        "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings",
+        "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
+        "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known",
+        "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
+        "row_kernels", "window", "window_clock", "window_graph", "window_ids", "window_kept",
+        "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of

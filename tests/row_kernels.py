@@ -6,7 +6,7 @@ import numpy as np
 
 from glp_rapids.common.scans import exclusive_sums, places_where
 from glp_rapids.fraud import ids, pairs
-from glp_rapids.fraud.kernels import gpu_rows
+from glp_rapids.fraud.kernels import gpu_transactions as kernels
 from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.pairs import Rows
 from glp_rapids.graph import subgraph_cpu, subgraph_gpu
@@ -27,12 +27,15 @@ def graph_of(rng, rows, weights):
     return CSR(indptr, indices, weights and rng.integers(1, 9, indices.size).astype(weights))
 
 
-def differing(on, host):
+def differing(on, host, more=()):
     """Name the functions whose results differ from NumPy's.
 
-    ``on`` puts an array where the kernels run, ``host`` brings one back.
+    ``on`` puts an array where the kernels run, ``host`` brings one back. ``more``: numbers of rows,
+    of others and of vertices, beside small ones.
     """
-    return [name for name, of_gpu, of_numpy in compared(on) if not same(of_gpu, of_numpy, host)]
+    sizes = [(0, 3, 5), (1, 0, 2), (40, 30, 9), (30, 1, 200), *more]
+    found = compared(on, sizes)
+    return [name for name, of_gpu, of_numpy in found if not same(of_gpu, of_numpy, host)]
 
 
 def same(one, other, host):
@@ -45,40 +48,40 @@ def same(one, other, host):
     return one.dtype == other.dtype and np.array_equal(one, other)
 
 
-def compared(on):
+def compared(on, sizes):
     """Give names, what kernels found, and what NumPy did."""
     rng = np.random.default_rng(0)
-    for size, others, vertices in ((0, 3, 5), (1, 0, 2), (40, 30, 9), (30, 1, 200)):
+    for size, others, vertices in sizes:
         rows, more = rows_of(rng, size, vertices), rows_of(rng, others, vertices)
         columns, added = (tuple(map(on, one.columns)) for one in (rows, more))
         which = np.flatnonzero(rng.random(size) < 0.6)
         index = np.cumsum(rng.integers(1, 3, vertices)).astype(np.int32)
-        yield "taken", gpu_rows.taken(columns, on(which)), rows[which].columns
-        yield "joined", gpu_rows.joined(columns, added), rows.joined(more).columns
+        yield "taken", kernels.taken(columns, on(which)), rows[which].columns
+        yield "joined", kernels.joined(columns, added), rows.joined(more).columns
         renamed = rows.renamed(index)
         yield (
-            "renamed", gpu_rows.renamed(on(index), *columns[:2]),
+            "renamed", kernels.renamed(on(index), *columns[:2]),
             (renamed.source, renamed.destination),
         )  # fmt: skip
         for both in (False, True):
             for counts in ((), (rng.integers(0, 9, size),)):
                 given = columns[2], *map(on, counts)
                 expected = pairs.added_up(rows, 1 << 20, not both, *counts)
-                found = gpu_rows.added_up(*columns[:2], both, given)
+                found = kernels.added_up(*columns[:2], both, given)
                 of_numpy = tuple(one for one in astuple(expected) if one is not None)
                 yield "added_up", found, of_numpy
         old, new = (pairs.added_up(one, 1 << 20, False) for one in (rows, more))
-        yield "renamed_keys", gpu_rows.renamed_keys(on(index), on(old.key)), old.renamed(index).key
+        yield "renamed_keys", kernels.renamed_keys(on(index), on(old.key)), old.renamed(index).key
         to_old, to_new, total = ids.merged_places(old.key, new.key)
-        found = gpu_rows.merged_places(on(old.key), on(new.key))
+        found = kernels.merged_places(on(old.key), on(new.key))
         yield "merged_places", found, (to_old, to_new, total)
         sums = [tuple(on(getattr(one, name)) for name in one.sums) for one in (old, new)]
-        united = gpu_rows.merged(on(old.key), sums[0], found[0], on(new.key), sums[1], *found[1:])
+        united = kernels.merged(on(old.key), sums[0], found[0], on(new.key), sums[1], *found[1:])
         expected = pairs.merged(old, new)
         yield "merged", united, (expected.key, expected.transfers, expected.units)
         place = rng.permutation(2 * size)[:size] - size // 2
         for values in (rng.random(size), rng.random(size) < 0.5):
-            found = gpu_rows.moved(on(values), on(place), 2 * size)
+            found = kernels.moved(on(values), on(place), 2 * size)
             yield "moved", found, moved(values, place, 2 * size)
         changed, versions = rng.integers(0, 9, vertices), np.array([4, 6])
         number = rng.integers(0, 2, size)
@@ -86,7 +89,7 @@ def compared(on):
         for end in (rows.source, rows.destination):
             np.maximum.at(expected, end, versions[number])
         noted = on(changed.copy())
-        gpu_rows.note(*columns[:2], on(number), on(versions), noted)
+        kernels.note(*columns[:2], on(number), on(versions), noted)
         yield "note", noted, expected
     for rows, weights in ((0, None), (1, np.int64), (40, None), (40, np.float32)):
         graph = graph_of(rng, rows, weights)
@@ -101,7 +104,7 @@ def compared(on):
     for size in (0, 1, 31, 256, 1025, 300_000, 1 << 21):
         for values in (
             rng.random(size) < 0.3, rng.integers(-3, 1 << 40, size) * (rng.random(size) < 0.9),
-            rng.integers(0, 3, size).astype(np.uint8), rng.integers(-2, 2, size).astype(np.int32),
+            *(rng.integers(0, 3, size).astype(code) for code in "bBhHiIlLqQ"),
         ):  # fmt: skip
             yield f"exclusive_sums {size}", exclusive_sums(on(values)), exclusive_sums(values)
             yield f"places_where {size}", places_where(on(values)), np.flatnonzero(values)

@@ -202,24 +202,37 @@ def month():
 @pytest.mark.gpu
 @pytest.mark.parametrize("entries", [0, 1 << 24])
 def test_a_gpu_follows_as_a_cpu_does(month, entries, monkeypatch):
-    """Whether it reads all rows or some; with the indices of before, or with those of now."""
+    """Whether it reads all rows or some, and whether vertices move; a seed goes as well."""
     monkeypatch.setattr("glp_rapids.fraud.score_state.ALL_OF_GPU", entries)
+    some, of_some = [], GpuEngine.residuals_of
+    monkeypatch.setattr(
+        GpuEngine, "residuals_of", lambda *given: some.append(given) or of_some(*given)
+    )
     frame, seeds = month
     ids = np.unique(frame[["source", "destination"]])
-    one, other = (as_graph(part, vertices=ids, device="cpu", **MONEY)
-                  for part in (frame, frame[:-50]))  # fmt: skip
-    touched = np.searchsorted(ids, np.unique(frame[["source", "destination"]][-50:]))
-    fixed = Fixed(np.flatnonzero(np.isin(ids, seeds)), np.array([], np.int64))
-    for place in (None, np.arange(ids.size)):
+    ends = np.unique(frame[["source", "destination"]][-50:])
+    one = as_graph(frame, device="cpu", **MONEY)
+    honest = np.array([], np.int64)
+    for others, place in ((ids, None), (np.append(-1, ids), np.arange(ids.size) + 1)):
+        other = as_graph(frame[:-50], vertices=others, device="cpu", **MONEY)
+        touched, before, now = (
+            np.searchsorted(all_of, np.sort(some_of))
+            for all_of, some_of in ((others, ends), (ids, seeds), (others, seeds[1:]))
+        )
         states = []
         for device in ("cpu", "gpu"):
-            there = Fixed(*(to_device(array, device) for array in fixed))
-            state = ScoreState(one.to(device), there, 0.85, 1e-5, 1000)
-            moved = None if place is None else to_device(place, device)
-            changed = to_device(touched, device)
-            state = state.follow(other.to(device), there, 1000, place=moved, touched=changed)
+            fixed, of_now, moved, changed = (
+                None if array is None else to_device(array, device)
+                for array in (before, now, place, touched)
+            )
+            good = to_device(honest, device)
+            state = ScoreState(one.to(device), Fixed(fixed, good), 0.85, 1e-5, 1000)
+            state = state.follow(
+                other.to(device), Fixed(of_now, good), 1000, place=moved, touched=changed
+            )
             states.append([to_host(state.numbers), to_host(state.residual), state.effort])
         assert all(map(np.array_equal, *states))
+    assert len(some) == (0 if entries else 2)
 
 
 def test_neither_rows_nor_threads_show(month, device):

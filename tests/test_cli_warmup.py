@@ -26,9 +26,24 @@ def test_all_work_is_done_once_in_order(monkeypatch, capsys):
     assert [line.split()[0] for line in lines] == [*names, "for", names[2], names[0], "for"]
 
 
-@pytest.mark.parametrize("name", some(warmup.WORK, "window", "streamed", "cohesion", "several"))
+@pytest.mark.parametrize(
+    "name", some(warmup.WORK, "window", "fraud", "streamed", "cohesion", "several")
+)
 def test_the_work_runs(name):
     warmup.WORK[name]("cpu")
+
+
+@pytest.mark.gpu
+def test_what_a_tick_launches_is_compiled():
+    from glp_rapids.fraud.kernels import gpu_transactions
+    from glp_rapids.graph import subgraph_gpu
+    from glp_rapids.jit.items import ItemKernel
+
+    warmup.WORK["fraud"]("gpu")
+    made = [*vars(gpu_transactions).values(), *vars(subgraph_gpu).values()]
+    kernels = [value for value in made if isinstance(value, ItemKernel)]
+    assert len(kernels) > 9
+    assert all(one.kernel.loaded for one in kernels)
 
 
 def test_sparse_matrices_are_checked_and_symmetrized(monkeypatch):

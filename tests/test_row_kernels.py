@@ -1,5 +1,6 @@
 """Kernels that make a window's update: simulated, compiled for GPUs, and on one as NumPy does."""
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,33 @@ def test_the_simulator_does_as_numpy_does():
 
 @pytest.mark.gpu
 def test_a_gpu_does_as_numpy_does(cupy):
-    assert differing(cupy.asarray, cupy.asnumpy) == []
+    more = (2_000, 1_400, 700), (900, 3_000, 9_000)  # of several blocks
+    assert differing(cupy.asarray, cupy.asnumpy, more) == []
+
+
+@pytest.mark.gpu
+def test_no_array_keeps_the_memory_of_others(cupy):
+    """What a window's graph has as weights is held by whoever holds the graph."""
+    from glp_rapids.fraud.pairs import Rows, added_up, merged
+
+    rng = cupy.random.default_rng(0)
+    ends = rng.integers(0, 50, (2, 200)).astype(np.int32)
+    rows = Rows(ends[0], ends[1], rng.integers(0, 9, 200), rng.integers(0, 9, 200))
+    pairs = added_up(rows, 1 << 20, False)
+    for found in (pairs, merged(pairs, pairs)):
+        assert all(getattr(found, name).base is None for name in ("key", *found.sums))
+
+
+@pytest.mark.gpu
+def test_a_new_thread_launches_on_arrays_of_another(cupy):
+    from glp_rapids.fraud.kernels import gpu_transactions
+
+    columns = (*cupy.arange(20, dtype=np.int32).reshape(2, 10), cupy.arange(10), cupy.arange(10))
+    which = cupy.arange(3, 7)
+    gpu_transactions.taken(columns, which)  # so that the kernel is loaded, and memory is at hand
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(gpu_transactions.taken, columns, which).result()
+    assert [one.tolist() for one in found] == [[3, 4, 5, 6], [13, 14, 15, 16], *[[3, 4, 5, 6]] * 2]
 
 
 @pytest.mark.gpu
@@ -28,6 +55,9 @@ def test_places_of_many_blocks_and_of_a_part_of_an_array(cupy):
     values = cupy.arange(size) % 7 == 0
     cupy.testing.assert_array_equal(scans.places_where(values), cupy.arange(0, size, 7))
     assert int(scans.exclusive_sums(values)[-1]) == -(-size // 7)
+    np.testing.assert_array_equal(
+        cupy.asnumpy(scans.exclusive_sums(values))[1:], np.cumsum(cupy.asnumpy(values))
+    )
     every_other = cupy.arange(2000)[::2]
     assert scans.exclusive_sums(every_other).tolist()[-2:] == [997_002, 999_000]
     assert scans.places_where(every_other).size == 999
@@ -56,13 +86,13 @@ TAKEN = {
 
 
 def kernels():
-    from glp_rapids.fraud.kernels import gpu_rows
+    from glp_rapids.fraud.kernels import gpu_transactions
     from glp_rapids.graph import subgraph_gpu
     from glp_rapids.jit.items import ItemKernel
 
     return {
         name: value
-        for module in (gpu_rows, subgraph_gpu)
+        for module in (gpu_transactions, subgraph_gpu)
         for name, value in vars(module).items()
         if isinstance(value, ItemKernel)
     }

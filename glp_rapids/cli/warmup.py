@@ -185,19 +185,44 @@ def _traversal(device: Device) -> None:
     weakly_connected_components(graph)
 
 
-def _window(device: Device) -> None:
+def _batches() -> list[Any]:
+    """Make transactions of three days: many, then few by some who are new, then few others."""
     import numpy as np
     import pandas as pd
 
+    random = np.random.default_rng(0)
+    batches = []
+    for day, (rows, vertices) in enumerate([(EDGES, VERTICES), (500, VERTICES + 9), (500, 90)]):
+        ends = random.integers(0, vertices, (2, rows))
+        if not day:
+            ends[:, :50] += VERTICES  # who leave with these rows
+        hours = np.sort(random.random(rows)) * 24 + 24 * day
+        time = pd.Timestamp("2026-01-01") + pd.to_timedelta(hours, unit="h")
+        frame = {"source": ends[0], "destination": ends[1], "amount": 1.0, "time": time}
+        batches.append(pd.DataFrame(frame))
+    return batches
+
+
+def _window(device: Device) -> None:
     from glp_rapids import SlidingWindow
 
-    random = np.random.default_rng(0)
-    ends = random.integers(0, VERTICES, (2, EDGES))
-    frame = pd.DataFrame({"source": ends[0], "destination": ends[1], "amount": 1.0, "time": 1.0})
     for directed in (False, True):
-        window = SlidingWindow(1, directed=directed, device=device)
-        window.append(frame)
-        window.graph()
+        window = SlidingWindow(2.75, directed=directed, device=device)
+        for batch in _batches():  # as the last comes, some rows of the first leave
+            window.append(batch)
+            window.graph()
+
+
+def _fraud(device: Device) -> None:
+    from glp_rapids.fraud import Monitor, SlidingWindow, account_scores, explain
+
+    seeds = list(range(20))
+    watch = Monitor(SlidingWindow(2.75, device=device), seeds)
+    for batch in _batches():
+        watch.update(batch)
+    scores = account_scores(watch.window, seeds, absent="drop")
+    account_scores(watch.window, seeds, absent="drop", previous=scores)
+    explain(watch.window, scores, scores["vertex"].iloc[-1])
 
 
 def _metrics(device: Device) -> None:
@@ -226,6 +251,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "traversal": _traversal,
     "metrics": _metrics,
     "window": _window,
+    "fraud": _fraud,
     "parquet": _parquet,
 }
 

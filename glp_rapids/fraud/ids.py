@@ -115,9 +115,9 @@ def merged_places(one: Array, other: Array) -> tuple[Array | None, Array, int]:
     xp = array_module(one)
     if xp is not np:
         # Numba takes longer to import than a small batch takes
-        from glp_rapids.fraud.kernels import gpu_rows
+        from glp_rapids.fraud.kernels import gpu_transactions
 
-        return gpu_rows.merged_places(one, other)
+        return gpu_transactions.merged_places(one, other)
     place, fresh = xp.searchsorted(one, other), xp.ones(other.size, dtype=bool)
     if one.size:
         fresh = one[xp.minimum(place, one.size - 1)] != other

@@ -23,9 +23,9 @@ def moved(values: Array, place: Array, size: int) -> Array:
         raise ValueError(f"{values.size} values have {place.size} places")
     # Numba takes longer to import than a small graph takes to build
     if xp is not np:
-        from glp_rapids.fraud.kernels import gpu_rows
+        from glp_rapids.fraud.kernels import gpu_transactions
 
-        return gpu_rows.moved(values, place, size)
+        return gpu_transactions.moved(values, place, size)
     from glp_rapids.fraud.kernels import matching
 
     after = xp.zeros(size, dtype=values.dtype)

@@ -25,11 +25,11 @@ FEW = 4  # vertices a row, above which no list of all vertices is made
 LARGEST_AMOUNT = 2**53  # units, beyond which float64 amounts are not exact
 
 
-def gpu_rows() -> ModuleType:
+def on_gpu() -> ModuleType:
     """Return what does the same on a GPU; Numba takes longer to import than a small batch takes."""
-    from glp_rapids.fraud.kernels import gpu_rows
+    from glp_rapids.fraud.kernels import gpu_transactions
 
-    return gpu_rows
+    return gpu_transactions
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,20 @@ class Rows:
 
     def __getitem__(self, which: Array) -> Rows:
         if device_of(which) == "gpu":
-            return Rows(*gpu_rows().taken(self.columns, which))
+            return Rows(*on_gpu().taken(self.columns, which))
         return Rows(*(column[which] for column in self.columns))
 
     def joined(self, other: Rows) -> Rows:
-        if device_of(self.time) == "gpu":
-            return Rows(*gpu_rows().joined(self.columns, other.columns))
-        pairs = zip(self.columns, other.columns, strict=True)
-        return Rows(*(np.concatenate(pair) for pair in pairs))
+        pairs = list(zip(self.columns, other.columns, strict=True))
+        if device_of(self.time) == "gpu" and all(one.dtype == two.dtype for one, two in pairs):
+            return Rows(*on_gpu().joined(self.columns, other.columns))
+        return Rows(*(array_module(self.time).concatenate(pair) for pair in pairs))
 
     def renamed(self, index: Array | None) -> Rows:
         if index is None:
             return self
         if device_of(index) == "gpu":
-            ends = gpu_rows().renamed(index, self.source, self.destination)
+            ends = on_gpu().renamed(index, self.source, self.destination)
         else:
             ends = index[self.source], index[self.destination]
         return Rows(*ends, self.units, self.time)
@@ -94,7 +94,7 @@ class Pairs:
         if index is None:
             return self
         if device_of(index) == "gpu":
-            return replace(self, key=gpu_rows().renamed_keys(index, self.key))
+            return replace(self, key=on_gpu().renamed_keys(index, self.key))
         return replace(self, key=_key(index[self.row], index[self.column]))
 
 
@@ -113,7 +113,7 @@ def added_up(
     few = rows.time.size * FEW < number_of_vertices
     if few and xp is not np:
         values = (rows.units,) if counts is None else (rows.units, counts)
-        return Pairs(*gpu_rows().added_up(rows.source, rows.destination, not directed, values))
+        return Pairs(*on_gpu().added_up(rows.source, rows.destination, not directed, values))
     if few:
         key, entry = _sorted_keys(rows, directed)
     else:
@@ -152,7 +152,7 @@ def merged(old: Pairs, new: Pairs) -> Pairs:
     if device_of(old.key) == "gpu":
         sums = ([getattr(pairs, name) for name in old.sums] for pairs in (old, new))
         one, other = map(tuple, sums)
-        return Pairs(*gpu_rows().merged(old.key, one, to_old, new.key, other, to_new, size))
+        return Pairs(*on_gpu().merged(old.key, one, to_old, new.key, other, to_new, size))
     columns = []
     for name in ("key", *old.sums):
         column = np.zeros(size, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Rows cut out of a graph on a GPU: an entry of theirs has a thread, so that hubs cost no more.
 
-Launch: a thread for each row that stays, each of its entries, and each of either. Degrees: any.
-Shared memory: none. Registers: 20.
+Launch: `_number_kept` has a thread a row that stays, `_mark_inside` a thread an entry of those,
+`_copy_inside` a thread for each of either. Degrees: any. Shared memory: none. Registers: 20.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from glp_rapids.jit.items import ItemKernel, item_of_thread
 from glp_rapids.jit.primitives import row_of
 
 Array = Any
+
 
 def induced(graph: CSR, kept: Array) -> CSR:
     """Cut out the rows and columns ``kept``, which ascend; they become 0, 1, ..."""

@@ -22,7 +22,8 @@ import numpy as np
 from glp_rapids.jit.cuda import SIMULATED, DeviceArray, array_type, bound, compiling
 from glp_rapids.jit.diagnosis import explain
 
-MOST_PARAMETERS = 4096  # of eight bytes; a kernel takes 32,764 bytes
+PARAMETER = 8  # bytes that each parameter has here
+MOST_PARAMETERS = 4096  # a kernel takes 32,764 bytes
 
 
 @dataclass
@@ -90,11 +91,11 @@ class _Parameters(threading.local):
     """Where a thread puts the parameters of a launch, and the address of each, for the driver."""
 
     def __init__(self) -> None:
-        self._words = np.empty(MOST_PARAMETERS, np.uint64)
-        self.address = self._words.ctypes.data
-        size = self._words.itemsize
-        self._addresses = self.address + size * np.arange(MOST_PARAMETERS, dtype=np.uint64)
+        self._room = np.empty(MOST_PARAMETERS * PARAMETER, np.uint8)
+        self.address = self._room.ctypes.data
+        self._addresses = self.address + PARAMETER * np.arange(MOST_PARAMETERS, dtype=np.uint64)
         self.addresses = self._addresses.ctypes.data
+        self.has_context = False
 
 
 _parameters = _Parameters()
@@ -102,9 +103,14 @@ _parameters = _Parameters()
 
 def _start(loaded: Loaded, blocks: int, threads: int, packed: bytes) -> None:
     """Launch a kernel with parameters of which each has eight bytes, however few of them count."""
-    from cupy.cuda import driver, get_current_stream
+    from cupy.cuda import driver, get_current_stream, runtime
 
     parameters, stream = _parameters, get_current_stream().ptr
+    if not parameters.has_context:  # a new thread has none until it asks the runtime for something
+        runtime.memGetInfo()
+        parameters.has_context = True
+    if len(packed) > PARAMETER * MOST_PARAMETERS:
+        raise ValueError(f"a kernel takes at most {MOST_PARAMETERS} parameters")
     ctypes.memmove(parameters.address, packed, len(packed))
     shape = blocks, 1, 1, threads, 1, 1
     if loaded.compiled.cooperative:
@@ -131,17 +137,20 @@ def _describe(arguments: tuple, kinds: list[Any], packed: list[bytes]) -> None:
             packed.append(argument.packed)
             continue
         kind = type(argument)
-        if isinstance(argument, tuple):
+        number = _NUMBERS.get(kind)
+        if number is not None:
+            kinds.append(kind)
+            packed.append(number.pack(argument))
+        elif isinstance(argument, tuple):
             kinds.append((kind, len(argument)))
             _describe(argument, kinds, packed)
+        elif isinstance(argument, array_type()):
+            _describe((DeviceArray(argument),), kinds, packed)
         elif isinstance(argument, complex):
             kinds.append(kind)
             packed.append(_COMPLEX.pack(argument.real, argument.imag))
-        elif isinstance(argument, array_type()):
-            _describe((DeviceArray(argument),), kinds, packed)
         else:
-            kinds.append(kind)
-            packed.append(_NUMBERS[kind].pack(argument))
+            raise TypeError(f"a kernel takes arrays and numbers, not {kind.__name__}")
 
 
 _COMPLEX, _SIGNED, _UNSIGNED = struct.Struct("<dd"), struct.Struct("<q"), struct.Struct("<Q")
@@ -189,4 +198,3 @@ def _compiled(kernel: Any, arguments: tuple) -> Any:
 
 def _lacks_function(error: KeyError) -> bool:
     return isinstance(error.args[0], np.ufunc)
-

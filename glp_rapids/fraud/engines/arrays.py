@@ -19,7 +19,7 @@ from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
 from glp_rapids.fraud.ids import joined, places_in, taken
-from glp_rapids.fraud.pairs import Pairs, Rows, added_up, gpu_rows, merged, subtracted
+from glp_rapids.fraud.pairs import Pairs, Rows, added_up, merged, on_gpu, subtracted
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -262,7 +262,7 @@ def _note(changed: Array, rows: Rows, number: Array, versions: list[int]) -> Non
     """Note the version at which something became of the ends of rows, the last if several did."""
     xp = array_module(changed)
     if xp is not np:
-        gpu_rows().note(rows.source, rows.destination, number, xp.asarray(versions), changed)
+        on_gpu().note(rows.source, rows.destination, number, xp.asarray(versions), changed)
         return
     for i, version in enumerate(versions) if rows.time.size else ():
         some = slice(None) if len(versions) == 1 else places_where(number == i)

@@ -18,24 +18,20 @@ ENTRIES = 16  # of a thread; it adds once for every row that has some of them
 
 
 def first_rows(graph: Any) -> Any:
-    """Return the row of the first entry of each thread; kept."""
-
-    def search() -> Any:
-        xp = array_module(graph.indptr)
-        begins = xp.arange(0, graph.indices.size, ENTRIES, dtype=np.int64)
-        return xp.searchsorted(graph.indptr, begins, side="right") - 1
-
-    return graph.keep(("rows of every so many entries", ENTRIES), search)
+    """Return the row of the first entry of each thread."""
+    xp = array_module(graph.indptr)
+    begins = xp.arange(0, graph.indices.size, ENTRIES, dtype=np.int64)
+    return xp.searchsorted(graph.indptr, begins, side="right") - 1
 
 
 @functools.cache
 def build_totals() -> Any:
-    """Make the kernel that adds to ``total`` the integer weights of each row but its self-loop's.
+    """Make the kernel that adds to ``sums`` the integer weights of each row but its self-loop's.
 
-    Launch and arguments: as `build`. Registers: 25.
+    Launch and the other arguments: as `build`. Registers: 25.
     """
 
-    def add_weights(indptr, indices, weights, first_row, total):
+    def add_weights(indptr, indices, weights, first_row, sums):
         chunk = np.int64(cuda.blockIdx.x) * np.int64(cuda.blockDim.x) + np.int64(cuda.threadIdx.x)
         first = chunk * ENTRIES
         last = min(first + ENTRIES, np.int64(indices.size))
@@ -47,7 +43,7 @@ def build_totals() -> Any:
         for entry in range(first, last):
             if entry >= end:
                 if sum_ != 0:
-                    cuda.atomic.add(total, v, sum_)
+                    cuda.atomic.add(sums, v, sum_)
                 sum_ = np.int64(0)
                 while entry >= end:
                     v += 1
@@ -58,7 +54,7 @@ def build_totals() -> Any:
                 else:
                     sum_ += 1
         if sum_ != 0:
-            cuda.atomic.add(total, v, sum_)
+            cuda.atomic.add(sums, v, sum_)
 
     return kernel(add_weights, f"{ENTRIES}")
 

@@ -23,6 +23,7 @@ Array = Any
 Columns = tuple[Array, ...]
 NO_PAIR = np.int64(2**63 - 1)  # as key: a self-loop's reverse, which sorts behind all others
 
+
 @ItemKernel
 def _take(which, source, destination, units, time, of_source, of_destination, of_units, of_time):
     i = item_of_thread()
@@ -168,11 +169,17 @@ def merged(
 ) -> Columns:  # fmt: skip
     """Put sums by key at their places among ``size``, and add new ones; None: they stay."""
     xp = array_module(key)
-    key_after, *after = xp.zeros((1 + len(sums), size), np.int64)
+    key_after, after = xp.empty(size, np.int64), tuple(xp.zeros(size, np.int64) for _ in sums)
     to = xp.empty(0, np.int64) if to is None else to
-    _spread(key.size, key, sums, to, key_after, tuple(after))
-    _add(new_key.size, new_key, new_sums, new_to, key_after, tuple(after))
+    _spread(key.size, key, _alike(sums), to, key_after, after)
+    _add(new_key.size, new_key, _alike(new_sums), new_to, key_after, after)
     return key_after, *after
+
+
+def _alike(columns: Columns) -> Columns:
+    """Return columns of one type and layout, which a kernel can count through."""
+    xp = array_module(columns[0])
+    return tuple([xp.ascontiguousarray(column, np.int64) for column in columns])
 
 
 @ItemKernel
@@ -213,6 +220,7 @@ def _write_pairs(keys, order, first, end, running, key, transfers, sums):
 def added_up(source: Array, destination: Array, both: bool, values: Columns) -> Columns:
     """Add rows up by pair; see `pairs.added_up`. ``both``: they count for their reverse, too."""
     xp = array_module(source)
+    values = _alike(values)
     keys = xp.empty(source.size * (1 + both), np.int64)
     _list_keys(source.size, source, destination, both, keys)
     order = xp.argsort(keys)
@@ -221,7 +229,8 @@ def added_up(source: Array, destination: Array, both: bool, values: Columns) -> 
     _read_sorted(keys.size, keys, order, values, fresh, end, in_order)
     first = places_where(fresh)
     running = tuple(segment_offsets(one) for one in in_order)
-    key, transfers, *sums = xp.empty((2 + len(values), first.size), np.int64)
+    # one by one: who keeps one of them does not keep the memory of the others
+    key, transfers, *sums = (xp.empty(first.size, np.int64) for _ in range(2 + len(values)))
     _write_pairs(first.size, keys, order, first, end, running, key, transfers, tuple(sums))
     return key, transfers, *sums
 
