@@ -29,6 +29,18 @@ def edges(tmp_path):
     return path
 
 
+def test_the_least_of_several_weights_is_what_sssp_takes(tmp_path, capsys):
+    path, out = tmp_path / "roads.csv", tmp_path / "roads.glp"
+    path.write_text("src,dst,km\na,b,5\nb,a,7\nb,c,1\na,c,9\n")
+    assert cpu("sssp", path, "--weight", "km", "--start", "a") == 0
+    expected = capsys.readouterr().out
+    assert cpu("compress", path, out, "--weight", "km", "--multigraph", "min") == 0
+    capsys.readouterr()
+    assert cpu("sssp", out, "--start", "a") == 0
+    assert capsys.readouterr().out == expected
+    assert expected.splitlines()[1:] == ["a,0,", "b,5,a", "c,6,b"]
+
+
 @pytest.mark.parametrize(
     ("options", "keywords"),
     [

@@ -115,7 +115,9 @@ def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
     watch = Monitor.open(tmp_path / "watch", device="cpu")
     assert set(watch.window.edges().columns) == {"source", "destination", "transfers", "amount"}
     assert len(watch.window) == 50_000
-    for every, said in (("0h", "--every must be above 0"), ("x", "--every must be a length")):
+    for every, said in (
+        ("0h", "--every must be above 0"), ("x", "--every must be a length"), ("0", "above 0"),
+    ):  # fmt: skip
         words = [transactions, "--seeds", seeds, "--days", 3, "--every", every]
         assert said in fails(capsys, "monitor", *words)
     words = ["none.csv", "--seeds", seeds, "--days", 3, "--port", 65536]
@@ -123,6 +125,62 @@ def test_monitor_replays_what_the_demo_wrote(demo, tmp_path, capsys):
     (tmp_path / "none.txt").write_text("123456789\n")
     words = [transactions, "--seeds", tmp_path / "none.txt", "--days", 3]
     assert "none of its ids is in the transactions" in fails(capsys, "monitor", *words)
+
+
+CLIQUE = [(a, b) for a in range(7) for b in range(a)]
+
+
+def replayed(tmp_path, capsys, times, *options, ending="csv"):
+    """Replay cliques among the same accounts, each at a time; give the events by line."""
+    frame = pd.DataFrame(CLIQUE * len(times), columns=["source", "destination"])
+    column = pd.Series(times).repeat(len(CLIQUE)).reset_index(drop=True)
+    path, seeds = tmp_path / f"rows.{ending}", tmp_path / "black.txt"
+    frame = frame.assign(amount=1.0, time=column)
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    seeds.write_text("1\n")
+    assert cpu("monitor", path, "--seeds", seeds, "--minimum-score", 0.01, *options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return [re.split(r"  +", line)[:2] for line in lines if " joined " in line]
+
+
+def test_a_cluster_is_gone_when_it_has_left_though_nothing_came(tmp_path, capsys):
+    times = ["2026-01-01", "2026-01-02", "2026-03-01"]
+    assert replayed(tmp_path, capsys, times, "--days", 3) == [
+        ["2026-01-02 00:00:00", "new"], ["2026-01-05 00:00:00", "gone"],
+        ["2026-03-02 00:00:00", "new"],
+    ]  # fmt: skip
+
+
+def test_summer_time_ends_and_begins_in_a_replay(tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    for zone, start in (("Europe/Berlin", "2025-10-26 00:30"), ("America/Santiago", "2024-09-08")):
+        times = pd.date_range(start, periods=3, freq="h", tz="UTC").tz_convert(zone)
+        for ending in ("parquet", "csv"):  # in which it is a text with an offset
+            found = replayed(
+                tmp_path, capsys, times, "--days", 1, "--every", "1h", ending=ending
+            )
+            first = pd.Timestamp(start, tz="UTC").floor("h") + pd.Timedelta(hours=1)
+            assert found == [[str(first), "new"]]
+
+
+def test_a_number_counts_the_unit_of_times(tmp_path, capsys):
+    hour = 3600
+    for every in ((), ("--every", "86400"), ("--every", "24h")):
+        how = "--days", 1, "--time-unit", "s", *every
+        found = replayed(tmp_path, capsys, [0, 30 * hour, 200 * hour], *how)
+        assert [(float(end), event) for end, event in found] == [
+            (86400.0, "new"), (259200.0, "gone"), (777600.0, "new"),
+        ]  # fmt: skip
+    found = replayed(tmp_path, capsys, ["2026-01-01", "2026-01-02"], "--days", 9, "--every", "1")
+    assert found == [["2026-01-02 00:00:00", "new"]]
+
+
+def test_a_time_that_is_none_is_shown_with_its_row(payments, tmp_path, capsys):
+    path = tmp_path / "bad.csv"
+    path.write_text("source,destination,amount,time\n1,2,1,2026-01-01\n2,3,1,garbage\n")
+    (tmp_path / "black.txt").write_text("1\n")
+    said = fails(capsys, "monitor", path, "--seeds", tmp_path / "black.txt", "--days", 1)
+    assert "2026-01-31 12:00:00, but 'garbage' at row 1" in said
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_a_window_that_empties_ends_all_clusters(device):
     alerts = to_pandas(tick.alerts)
     assert set(alerts["cluster_id"]) == names
     assert (alerts["event"] == "gone").all()
-    with pytest.raises(ValueError, match="no scores yet"):
+    with pytest.raises(ValueError, match="no scores: the window is empty"):
         _ = watch.scores
 
 
@@ -178,6 +178,8 @@ def test_a_window_that_empties_ends_all_clusters(device):
         ({"good": [1], "seeds": [1, 2]}, "seeds and good share 1"),
         ({"seeds": 7}, "seeds must be a list"),
         ({"window": 3}, "window must be a SlidingWindow"),
+        ({"window": SlidingWindow(days=1, amount=None, device="cpu"), "weight": "amount"},
+         "weight='amount', but the window has amount=None"),
     ],
 )
 def test_bad_options(options, message):

@@ -121,6 +121,8 @@ def test_a_threshold_ends_louvain():
     few = list(BackendInterface.louvain_partitions(there, None, threshold=0.1))
     assert 1 < len(few) < len(all_levels)
     assert few == all_levels[: len(few)]
+    assert BackendInterface.louvain_communities(there, None, threshold=0.1) == few[-1]
+    assert BackendInterface.louvain_communities(there, None) == all_levels[-1]
 
 
 def test_directed_louvain_is_left_to_networkx():

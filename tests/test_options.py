@@ -122,6 +122,7 @@ def test_a_listener_settles_no_ties(option, value):
         ([True], TypeError, "gammas must be numbers, not True"),
         ([None], TypeError, "gammas must be numbers, not None"),
         ([1, -0.5], ValueError, "gammas must be finite and at least 0, not -0.5"),
+        ([1, 2, 1.0], ValueError, "gammas holds 1.0 twice"),
         ([math.nan], ValueError, "gammas must be finite and at least 0, not nan"),
         ([math.inf], ValueError, "gammas must be finite and at least 0, not inf"),
     ],

@@ -30,11 +30,40 @@ def test_a_transaction_that_comes_again_is_not_taken(kind, place):
     assert window.append(frame[::-1]) == Change(0, 0, 0, 4)
     # what is in the window already moves it no further
     assert window.append(frame.assign(time=9.0)) == Change(0, 0, 0, 4)
-    assert window.newest == 3.0
+    assert window.newest == 2.5  # nor does what is twice in a batch
     assert window.advance(6.5) == Change(0, 1, 0, 0)
     assert window.append(frame) == Change(1, 0, 1, 2)  # its first row has left
     assert window.advance(9) == Change(0, 3, 0, 0)
     assert window.append(frame.assign(time=6.0)) == Change(3, 0, 0, 1)
+
+
+def test_the_time_of_a_duplicate_moves_no_window(place):
+    for frames in (
+        [batch([2.0, 4.5], first=3, tx=[2, 2])], [batch([2.0], first=3, tx=[2]),
+                                                  batch([4.5], first=4, tx=[2])],
+    ):  # fmt: skip
+        window = SlidingWindow(3, id="tx", device=place)
+        window.append(batch([1.0], tx=[1]))
+        changes = [window.append(frame) for frame in frames]
+        assert sum(change.duplicates for change in changes) == 1
+        assert (window.newest, len(window)) == (2.0, 2)
+    window = SlidingWindow(3, id="tx", device=place)
+    window.append(batch([9.0], tx=[1]))
+    late = batch([4.0, 5.0, 5.0], first=5, tx=[2, 3, 2])
+    assert window.append(late) == Change(0, 0, 3, 0)
+    # of an id whose first row another of the batch makes late nothing is taken
+    moving = batch([6.5, 11.0, 12.0], first=5, tx=[4, 5, 4])
+    assert window.append(moving) == Change(1, 0, 1, 1)
+    assert window.newest == 11.0
+
+
+def test_a_leap_is_told_by_its_row_in_the_frame(place):
+    window = SlidingWindow(2, id="tx", device=place)
+    frame = batch([1.0] * 60, tx=range(60))
+    window.append(frame[:30])
+    frame.loc[58, "time"] = 400.0
+    with pytest.raises(ValueError, match=r"1 of 30 rows are dated up to 400.* \(row 58\)"):
+        window.append(frame)
 
 
 def test_rows_that_came_too_late_are_forgotten(place):

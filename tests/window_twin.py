@@ -45,12 +45,15 @@ class Twin:
         new = [row for row in batch if row[4] not in known]
         if not new:
             return Change(0, 0, 0, len(batch))
-        self.newest = max([row[3] for row in new] + [self.newest] * (self.newest is not None))
-        inside = [row for row in new if row[3] > self.newest - self.days]
-        taken, late = [], len(new) - len(inside)
-        for row in inside:
-            if not self.ids or row[4] not in {other[4] for other in taken}:
-                taken.append(row)
+        counted = []  # of an id the first row that is not late already
+        for row in new:
+            later = self.newest is None or row[3] > self.newest - self.days
+            if not self.ids or (later and row[4] not in {other[4] for other in counted}):
+                counted.append(row)
+        times = [row[3] for row in counted] + [self.newest] * (self.newest is not None)
+        self.newest = max(times)
+        late = sum(not row[3] > self.newest - self.days for row in new)
+        taken = [row for row in counted if row[3] > self.newest - self.days]
         gone = self._leave(taken)
         self.rows += taken
         return Change(len(taken), gone, late, len(batch) - late - len(taken))

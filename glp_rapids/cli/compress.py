@@ -22,8 +22,9 @@ examples:
 
 Vertices in the order of their ids is best where ids say what belongs together, as for pages of the
 web sorted by address; where they say nothing, --order llp looks for a better one. Results are the
-same in any order, and the same as from the file of edges. The table goes to stdout, the rest to
-stderr; bits are counted an entry, of which an undirected edge has two.
+same in any order, and the same as from the file of edges; but what sssp takes for the length of an
+edge that is in the file several times is decided here, by --multigraph. The table goes to stdout,
+the rest to stderr; bits are counted an entry, of which an undirected edge has two.
 """
 
 
@@ -34,6 +35,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("output", type=Path, nargs="?", metavar="OUT",
                         help="the file to write; any name, such as graph.glp")  # fmt: skip
     edge_files.add_weight_and_direction(columns)
+    columns.add_argument(
+        "--multigraph", choices=("merge", "min", "keep"), default=None,
+        help="of edges that are several times in the file: add weights (merge, the default), take "
+        "the least, as for sssp (min), or keep all",
+    )  # fmt: skip
     how = parser.add_argument_group("how")
     how.add_argument("--for", dest="goal", choices=("speed", "size"), default="speed",
                      help="what the scheme is chosen for (default speed)")  # fmt: skip
@@ -74,7 +80,10 @@ def run(options: argparse.Namespace) -> None:
     layout_of(options.scheme, options.goal, *numbers)  # before a long file is read
     files.check_outputs({"OUT": options.output}, edge_files.inputs(options))
     begin = time.perf_counter()
-    graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
+    graph = edge_files.read_graph(
+        options, weight=options.weight, directed=options.directed,
+        multigraph=options.multigraph or "merge",
+    )  # fmt: skip
     read = time.perf_counter()
     compressed = compress(
         graph, options.scheme, for_=options.goal, min_interval=options.min_interval,

@@ -82,7 +82,7 @@ def inputs(options: argparse.Namespace) -> dict[str, Path]:
 
 def read_graph(
     options: argparse.Namespace, *, weight: str | None = None, directed: bool = False,
-    multigraph: Literal["merge", "min"] = "merge",
+    multigraph: Literal["merge", "min", "keep"] = "merge",
 ) -> BaseGraph:  # fmt: skip
     """Read the file as the options say, and print what is in it."""
     from glp_rapids.graph.graph import BaseGraph

@@ -186,12 +186,18 @@ def transactions_of(options: argparse.Namespace) -> Any:
 
 
 def _times(column: pd.Series, options: argparse.Namespace) -> pd.Series:
+    import numpy as np
     import pandas as pd
 
     try:
         return pd.to_datetime(column, format="ISO8601")
     except (ValueError, TypeError):
-        raise ValueError(
-            f"{options.transactions}: column {options.time!r} (--time) holds neither numbers nor "
-            f"dates such as 2026-01-31 12:00:00, but {str(column.iloc[0])!r}"
-        ) from None
+        # of several offsets from UTC, as where summer time ends, pandas makes no column of its own
+        times = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+    bad = np.flatnonzero(times.isna() & column.notna())
+    if not bad.size:
+        return times
+    raise ValueError(
+        f"{options.transactions}: column {options.time!r} (--time) holds neither numbers nor dates "
+        f"such as 2026-01-31 12:00:00, but {str(column.iloc[bad[0]])!r} at row {bad[0]}"
+    )

@@ -7,6 +7,7 @@ import contextlib
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ def run(options: argparse.Namespace) -> None:
         if not page.local:
             print(f"warning: --host {options.host}: whoever reaches this machine can read the page",
                   file=sys.stderr, flush=True)  # fmt: skip
-    for end, part in _parts(frame, frame[options.time], options):
+    for end, part in _parts(frame, frame[options.time], watch, options):
         with files.naming(options.transactions):
             tick = watch.update(part)
         if options.folder is not None:
@@ -151,30 +152,42 @@ def run(options: argparse.Namespace) -> None:
         page.close()
 
 
-def _parts(frame: pd.DataFrame, times: pd.Series, options: argparse.Namespace) -> Any:
-    """Cut transactions into ticks: the end of each, as a text, and its rows."""
+def _parts(
+    frame: pd.DataFrame, times: pd.Series, watch: Any, options: argparse.Namespace
+) -> Iterator[tuple[str, pd.DataFrame | None]]:
+    """Cut transactions into ticks: the end of each, as a text, and its rows.
+
+    None: nothing came, but something left the window of the monitor.
+    """
     import pandas as pd
 
-    if times.dtype.kind in "iuf":
-        try:
-            span = float(options.every)
-        except ValueError:
-            raise ValueError(
-                f"--every must be a number, as the times are, and not {options.every!r}"
-            ) from None
-        begin = (times // span if span > 0 else times) * span
-    else:
-        try:
-            span = pd.Timedelta(options.every)
-        except ValueError:
-            raise ValueError(
-                f"--every must be a length of time such as 5min, 6h or 1D, not {options.every!r}"
-            ) from None
-        begin = times.dt.floor(span) if span > pd.Timedelta(0) else times
-    if not span > 0 * span:
+    from glp_rapids.fraud import clock
+
+    every = options.every
+    with contextlib.suppress(ValueError):  # a number counts the unit of times
+        every = float(every)
+    try:
+        span = clock.span(every, "--every")
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    kind = clock.NUMBERS if times.dtype.kind in "iuf" else "dates"
+    length = clock.length_of(span, kind, options.time_unit)
+    if not length > 0:
         raise ValueError(f"--every must be above 0, not {options.every}")
+    if kind == clock.NUMBERS:
+        begin = times // length * length
+    else:
+        length = pd.Timedelta(length, "us")
+        # hours of the clock are missing or come twice where summer time begins or ends
+        begin = (times if times.dt.tz is None else times.dt.tz_convert("UTC")).dt.floor(length)
+    last = None
     for start, part in frame.groupby(begin):
-        yield str(start + span), part
+        while last is not None and last + length < start and len(watch.window):
+            last += length
+            if watch.window.advance(last + length).expired:
+                yield str(last + length), None
+        last = start
+        yield str(start + length), part
 
 
 def _lines(end: str, alerts: pd.DataFrame) -> list[str]:

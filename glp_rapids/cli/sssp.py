@@ -13,7 +13,8 @@ examples:
       --output within_half_an_hour.parquet
   glp-rapids sssp roads.csv --weight km --start home --path-to work   # the way, stop by stop
 
-Of edges that are in the file several times the shortest counts. Only vertices that are reached come
+Of edges that are in a file several times the shortest counts; in a compressed graph, if it was made
+with compress --multigraph min. Only vertices that are reached come
 out: vertex, distance, predecessor; with --path-to target, step, vertex, distance. Without --output
 they go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
 """

@@ -92,10 +92,11 @@ def start_of(newest, days, kind, time_unit):
     return start
 
 
-def refuse_leap(time, start, newest, newest_before, held, label, shown):
+def refuse_leap(time, start, newest, newest_before, held, label, shown, place=None):
     """Raise if a few rows of a batch lie so far ahead of all others that a window would lose these.
 
-    ``time``: of the batch; ``held``: how many rows the window has; ``shown``: makes a time legible.
+    ``time``: of the batch; ``held``: how many rows the window has; ``shown``: makes a time legible;
+    ``place``: which rows of the frame these are, if not all.
     """
     xp = array_module(time)
     ahead = time > start
@@ -111,6 +112,7 @@ def refuse_leap(time, start, newest, newest_before, held, label, shown):
     usual = (others[1:] - others[:-1]).max().item() if others.size > 1 else 0
     if pause > max(newest - start, 2 * usual):
         row = int(xp.argmax(time))
+        row = row if place is None else int(place[row])
         raise ValueError(
             f"{label}: {few} of {rows} rows are dated up to {shown(newest)} (row {row}), farther "
             f"than the window is long from all others, which end with {shown(before)} and would "

@@ -137,6 +137,8 @@ class Monitor:
         if hubs is not None:
             check_integer("hubs", hubs, 1)
         check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
+        if weight == "amount" and window._reader.amount is None:
+            raise ValueError("weight='amount', but the window has amount=None; leave weight out")
         self.refresh, self.half_life = refresh, half_life
         unit = window._time_unit
         spans = span_of(refresh, "refresh", unit), span_of(half_life, "half_life", unit)

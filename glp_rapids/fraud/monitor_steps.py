@@ -139,7 +139,8 @@ def _tick(
 def scores_frame(state: State) -> Frame:
     """Make the frame of the score of every account."""
     if state.scores is None:
-        raise ValueError("there are no scores yet: update first")
+        why = "the window is empty" if state.tick else "update first"
+        raise ValueError(f"there are no scores: {why}")
     graph = state.scores.states[0].system.graph
     every = to_device(np.arange(graph.number_of_vertices), graph.device)
     columns = {"score": state.scores.scores, "is_seed": state.scores.is_seed}

@@ -180,7 +180,8 @@ def subtracted(pairs: Pairs, leaving: Pairs) -> Pairs:
 def units(column, scale, label):
     """Return amounts in units of 1 / scale, as int64."""
     refuse_nulls(column, label)
-    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
+    numbers = pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c"
+    if pd.api.types.is_bool_dtype(column.dtype) or not numbers:
         raise TypeError(f"{label} holds {column.dtype}, not numbers; cast with astype('float64')")
     amount = kinds.to_array(column).astype(np.float64)
     xp = array_module(amount)

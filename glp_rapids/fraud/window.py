@@ -10,12 +10,13 @@ Detection, SIGMOD 2021 (the sliding window over Taobao's transactions).
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any, Literal
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
+from glp_rapids.common.checks import check_truth, shown
 from glp_rapids.common.locks import Lock
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
@@ -120,16 +121,19 @@ class SlidingWindow:
     ) -> None:
         if isinstance(days, bool) or not isinstance(days, int | float | np.number):
             raise TypeError(f"days must be a number, not {days!r}")
-        if not 0 < days < math.inf:
-            raise ValueError(f"days must be positive and finite, not {days}")
+        if not 0 < days <= sys.float_info.max:
+            raise ValueError(f"days must be positive and finite, not {shown(days)}")
         if time_unit not in PER_DAY:
             raise ValueError(f"time_unit must be one of {', '.join(PER_DAY)}, not {time_unit!r}")
         if isinstance(decimals, bool) or decimals not in range(10):
             raise ValueError(f"decimals must be an integer from 0 to 9, not {decimals!r}")
         if not isinstance(time, str | int):
             raise TypeError(f"time must be the name of a column, not {time!r:.80}")
+        if not isinstance(amount, str | int | None):
+            raise TypeError(f"amount must be the name of a column or None, not {amount!r:.80}")
         if id is not None:
             names_of(id, "id")
+        check_truth(directed=directed)
         self.days = days
         self.directed = bool(directed)
         self.device: DeviceName = choose(device)

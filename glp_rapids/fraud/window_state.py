@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.scans import places_where
@@ -17,6 +17,8 @@ from glp_rapids.fraud.pairs import refuse_total
 
 if TYPE_CHECKING:
     from glp_rapids.fraud.window import SlidingWindow
+
+Array = Any
 
 Time = int | float
 # rows of a window, at the least and for each that came, from which on it is told if most leave
@@ -51,24 +53,27 @@ def after_batch(
     if engine is None:  # cuDF's ids are only where all is arrays
         decay = window._decay_of(time_kind)
         engine = ENGINES[window.device if kind == "pandas" else "gpu"]()(window.directed, decay)
-    came, held = len(batch), len(engine)
+    came, held, place = len(batch), len(engine), None  # of the rows that are left, in the frame
     if batch.ids is not None and len(engine):
-        known = engine.known(batch, window._start(state))
-        batch = batch.chosen(places_where(~known[batch.index]))
+        place = places_where(~engine.known(batch, window._start(state))[batch.index])
+        batch = batch.chosen(place)
     again = came - len(batch)
     if not len(batch):
         return window._state, Change(0, 0, 0, again)
-    newest = batch.rows.time.max().item()
-    newest = newest if state.newest is None else max(state.newest, newest)
-    moved, state, before = newest != state.newest, state._replace(newest=newest), state.newest
+    counted, before = batch, state.newest
+    if batch.ids is not None and came > len(batch.ids):  # the time of a duplicate does not count
+        first = _first_of_ids(batch, None if before is None else window._start(state))
+        counted, place = batch.chosen(first), first if place is None else place[first]
+    newest = counted.rows.time.max().item() if len(counted) else before
+    newest = newest if before is None else max(before, newest)
+    moved, state = newest != before, state._replace(newest=newest)
     start = window._start(state)
     shown = partial(clock.shown, kind=time_kind)
     label = window._reader.time_label
-    refuse_leap(batch.rows.time, start, newest, before, len(engine), label, shown)
-    fresh = batch.chosen(places_where(batch.rows.time > start))
-    late = len(batch) - len(fresh)
-    if fresh.ids is not None and came > len(fresh.ids):
-        fresh = fresh.chosen(first_of_each(fresh))
+    refuse_leap(counted.rows.time, start, newest, before, len(engine), label, shown, place)
+    inside = batch.rows.time > start
+    late = len(batch) - int(inside.sum())
+    fresh = counted.chosen(places_where(inside if counted is batch else inside[first]))
     new, expired, units = engine.advanced(fresh, start, newest - start)
     refuse_total(engine.total() - units, fresh.rows, window._scale)
     deliveries = state.deliveries.after(
@@ -83,3 +88,11 @@ def after_batch(
         )
     state = state._replace(engine=new, deliveries=deliveries)
     return state, Change(len(fresh), expired, late, came - late - len(fresh))
+
+
+def _first_of_ids(batch: Batch, start: int | float | None) -> Array:
+    """Find the rows that came first of those with their id, and after ``start``."""
+    if start is None:
+        return first_of_each(batch)
+    there = places_where(batch.rows.time > start)
+    return there[first_of_each(batch.chosen(there))]

@@ -21,6 +21,7 @@ from glp_rapids.communities.multilevel import multilevel_label_propagation
 from glp_rapids.networkx.communities import drawn_seed, modularity_without_weight, sets_of
 from glp_rapids.networkx.graph import FROM_3_7, Graph
 
+THRESHOLD = 0.0000001  # of NetworkX's Louvain, unless told otherwise
 # What NetworkX's Leiden makes large unless told otherwise, and how much chance there is in it.
 METRIC, THETA = "cpm" if FROM_3_7 else "modularity", 0.01
 
@@ -29,7 +30,7 @@ def louvain_communities(
     G: Graph,
     weight: Hashable | None = "weight",
     resolution: float = 1,
-    threshold: float = 0.0000001,
+    threshold: float = THRESHOLD,
     max_level: int | None = None,
     seed: Any = None,
 ) -> list[set]:
@@ -44,7 +45,7 @@ def louvain_communities(
     [{0, 1, 2}, {3, 4, 5}]
     """
     _refuse_directed(G)
-    if max_level is not None:
+    if max_level is not None or threshold != THRESHOLD:  # which ends at a level, as theirs do
         return _last(louvain_partitions(G, weight, resolution, threshold, seed), max_level)
     return _communities(
         G, weight, refine=False, resolution=resolution, tol=threshold, seed=drawn_seed(seed)
@@ -55,7 +56,7 @@ def louvain_partitions(
     G: Graph,
     weight: Hashable | None = "weight",
     resolution: float = 1,
-    threshold: float = 0.0000001,
+    threshold: float = THRESHOLD,
     seed: Any = None,
 ) -> Iterator[list[set]]:
     """Iterate over the levels of Louvain's method, from small communities to large ones.
@@ -123,8 +124,8 @@ def _refuse_directed(G: Graph) -> None:
         raise NotImplementedError("directed modularity is not served")
 
 
-def _last(partitions: Iterator[list[set]], max_level: int) -> list[set]:
-    if max_level <= 0:
+def _last(partitions: Iterator[list[set]], max_level: int | None) -> list[set]:
+    if max_level is not None and max_level <= 0:
         raise ValueError("max_level argument must be a positive integer or None")
     return deque(islice(partitions, max_level), maxlen=1).pop()
 

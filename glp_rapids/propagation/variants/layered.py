@@ -156,6 +156,9 @@ def checked_gammas(gammas: Any) -> list[float]:
             raise TypeError(f"gammas must be numbers, not {shown(gamma)}")
         if not 0 <= as_float(gamma) < np.inf:
             raise ValueError(f"gammas must be finite and at least 0, not {shown(gamma)}")
+    for i, gamma in enumerate(gammas):
+        if gamma in gammas[:i]:
+            raise ValueError(f"gammas holds {shown(gamma)} twice, of which the layers are the same")
     return gammas
 
 
