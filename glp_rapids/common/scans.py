@@ -1,7 +1,9 @@
-"""Prefix sums, and the places of what is true, on any device: on a GPU in two launches each.
+"""Exclusive prefix sums and stream compaction, on any device; on a GPU in two launches each.
 
-CuPy's own take four to six, and so long that a host is what small graphs wait for: ``flatnonzero``
-194 us, ``cumsum`` 80 (H200, a script). Nor has CUB to be compiled for these.
+CuPy's own are made of more operations, for which a host is what small graphs wait for: of 5,000
+elements `places_where` takes it 43 us, ``flatnonzero`` 74, `exclusive_sums` 24, ``cumsum`` 34 (on
+an H200, a script). Nor has CUB to be compiled for these. What is not of integers or truth values is
+left to CuPy.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from glp_rapids.device import array_module
 
 Array = Any
 THREADS = 256
-# Elements of a block are read in rounds of a thread each; every block adds up what those before it
-# found, so they are not many.
+# Reduce, then scan: a block adds up its stretch of elements, and then what the blocks before it
+# found, which are not many.
 LEAST, MOST_BLOCKS = 16 * THREADS, 1024
 TYPES = {
     "?": "bool", "b": "signed char", "B": "unsigned char", "h": "short", "H": "unsigned short",
@@ -51,7 +53,7 @@ extern "C" __global__ void sum_blocks(
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Writes sums behind each element, or with `counts` where each is that is not zero.
+// Writes inclusive sums from out[1] on, or with `counts` the places of what is not zero.
 extern "C" __global__ void scan_blocks(
     const T* values, long long size, long long stretch, long long counts,
     const word* sums, word* out
@@ -106,7 +108,7 @@ def exclusive_sums(values: Array) -> Array:
 
 
 def places_where(condition: Array) -> Array:
-    """Return where an array is true, or not zero, ascending: int64."""
+    """Return where an array is true, or not zero, ascending: int64; waits for their number."""
     xp, size = array_module(condition), condition.size
     if xp is np or not size or condition.dtype.char not in TYPES:
         return xp.flatnonzero(condition)
