@@ -10,6 +10,7 @@ import zipfile
 
 import pandas as pd
 import pytest
+from command_line import fails
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -241,6 +242,13 @@ def test_comments_are_whole_lines_wherever_pieces_end(pieces, size):
     expected = b"".join(line for line in lines if not line.startswith(b"#"))
     text = streams.Text(io.BytesIO(content), comments=True)
     assert b"".join(iter(lambda: text.read(size), b"")) == expected
+
+
+def test_a_damaged_compressed_graph_is_said_to_be_one(tmp_path, capsys):
+    path = tmp_path / "graph.glp"
+    path.write_bytes(bytes(100))
+    for words in (["bfs", path, "--start", "1"], ["compress", "--info", path]):
+        assert "graph.glp is no compressed graph of glp_rapids" in fails(capsys, *words)
 
 
 def test_a_stdout_in_another_encoding(tmp_path, monkeypatch, capsys):

@@ -92,6 +92,8 @@ SCORES = pd.DataFrame({"vertex": [1, 2], "score": [0.5, 0.2]})
             ({"scores": SCORES.assign(score=[1, None])}, ValueError, "scores hold a score .* null"),
             ({"scores": SCORES.assign(score=["a", "b"])}, TypeError, "scores: column 'score'"),
             ({"scores": SCORES.assign(vertex=1)}, ValueError, "scores: a vertex occurs twice"),
+            ({"truth": pd.DataFrame({"vertex": [1, 1], "fraud": [1, 0]})}, ValueError,
+             "truth: a vertex is fraud in one row and not in another"),
             ({"scores": [1]}, TypeError, "scores must be a frame"),
             ({"amounts": SCORES}, ValueError, "amounts must have one column 'amount'"),
             (

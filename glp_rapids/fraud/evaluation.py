@@ -76,8 +76,9 @@ def evaluate(
     Raises
     ------
     ValueError
-        No account that is ranked is fraud, a vertex occurs twice, a score is null, an amount null,
-        infinite or negative, a column is missing, or a k below 1.
+        No account that is ranked is fraud, a vertex occurs twice (in ``truth``: as fraud and as
+        none), a score is null, an amount null, infinite or negative, a column is missing, or a k
+        below 1.
     TypeError
         A type is not as described, or ids are of other types than those of ``scores``.
 
@@ -121,6 +122,8 @@ def evaluate(
             raise ValueError(f"{name}: a vertex occurs twice; keep one row a vertex")
     fraud = np.zeros(size, dtype=bool)
     fraud[codes[1][is_fraud]] = True
+    if fraud[codes[1][~is_fraud]].any():
+        raise ValueError("truth: a vertex is fraud in one row and not in another; keep one of them")
     amount = np.zeros(size)
     if amounts is not None:
         amount[codes[2]] = lost.amounts()

@@ -265,7 +265,7 @@ def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
     shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
     raise ValueError(
         f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
-        f"{', ...' if number > 5 else ''}; drop them, or name them in vertices="
+        f"{', ...' if number > 5 else ''}; drop them, or make the graph with these vertices"
     )
 
 

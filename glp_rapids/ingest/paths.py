@@ -96,7 +96,7 @@ def _format_of(path):
 def _is_compressed(path):
     from glp_rapids.compressed.file.container import is_container
 
-    return is_container(path)
+    return path.suffix == ".glp" or is_container(path)  # the name that README gives it
 
 
 def _open_compressed(path, asked):
