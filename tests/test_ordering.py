@@ -68,7 +68,7 @@ def test_default_layers(device):
 
 @given(
     edges=graphs.edge_frames(),
-    gammas=st.lists(st.sampled_from([0, 0.01, 0.5, 1, 7]), max_size=4),
+    gammas=st.lists(st.sampled_from([0, 0.01, 0.5, 1, 7]), max_size=4, unique=True),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_ordering_is_its_twin_on_any_graph(device, edges, gammas, seed):

@@ -1,9 +1,8 @@
 """A monitor: batch after batch, who is suspicious, what has changed, and since when.
 
-A tick costs what has changed. The window merges its batch; scores go on from those of the tick
-before, and only residuals around what changed are looked at; clusters are looked for among the
-accounts with a score; and each takes over the name of the one that most of its members were in.
-Everything follows from the batches, the seeds and the options, whoever computes it, where and when.
+The window merges its batch; scores go on from those of the tick before; clusters are looked for
+among the accounts with a score; and each takes over the name of the one that most of its members
+were in. Everything follows from the batches, the seeds and the options, whoever computes it, where.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from glp_rapids.fraud.scores import checked
 from glp_rapids.fraud.window import SlidingWindow
 
 MAX_ITER = 1000
-
 logger = logging.getLogger(__name__)
 
 
