@@ -27,7 +27,7 @@ settings.register_profile("ci", settings.get_profile("default"), derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
-# Collections took an eighth of the time of all tests. A compiler makes objects by the million, and
+# Collections took a ninth of the time of all tests. A compiler makes objects by the million, and
 # keeps most.
 gc.set_threshold(20_000, 10, 10)
 

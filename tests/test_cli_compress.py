@@ -39,6 +39,8 @@ def test_the_least_of_several_weights_is_what_sssp_takes(tmp_path, capsys):
     assert cpu("sssp", out, "--start", "a") == 0
     assert capsys.readouterr().out == expected
     assert expected.splitlines()[1:] == ["a,0,", "b,5,a", "c,6,b"]
+    said = fails(capsys, "compress", out, tmp_path / "again.glp", "--multigraph", "min")
+    assert "a graph that is made already; leave --multigraph out" in said
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,8 @@ def read_graph(
             raise ValueError(f"{path} has its own weights, if any; leave --weight out")
         if directed and not subject.directed:
             raise ValueError(f"{path} holds an undirected graph; leave --directed out")
+        if getattr(options, "multigraph", None) is not None:
+            raise ValueError(f"{path} holds a graph that is made already; leave --multigraph out")
     with files.naming(path):
         graph = as_any_graph(
             subject, **named, directed=directed, multigraph=multigraph, device=options.device,

@@ -170,7 +170,7 @@ def _parts(
         span = clock.span(every, "--every")
     except TypeError as error:
         raise ValueError(str(error)) from None
-    kind = clock.NUMBERS if times.dtype.kind in "iuf" else "dates"
+    kind = clock.NUMBERS if times.dtype.kind in "iuf" else clock.DATES
     length = clock.length_of(span, kind, options.time_unit)
     if not length > 0:
         raise ValueError(f"--every must be above 0, not {options.every}")

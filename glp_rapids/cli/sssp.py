@@ -14,9 +14,9 @@ examples:
   glp-rapids sssp roads.csv --weight km --start home --path-to work   # the way, stop by stop
 
 Of edges that are in a file several times the shortest counts; in a compressed graph, if it was made
-with compress --multigraph min. Only vertices that are reached come
-out: vertex, distance, predecessor; with --path-to target, step, vertex, distance. Without --output
-they go to stdout as CSV, or, on a terminal, their first rows; the summary goes to stderr.
+with compress --multigraph min. Only vertices that are reached come out: vertex, distance,
+predecessor; with --path-to target, step, vertex, distance. Without --output they go to stdout as
+CSV, or, on a terminal, their first rows; the summary goes to stderr.
 """
 
 

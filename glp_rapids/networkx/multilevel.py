@@ -45,7 +45,7 @@ def louvain_communities(
     [{0, 1, 2}, {3, 4, 5}]
     """
     _refuse_directed(G)
-    if max_level is not None or threshold != THRESHOLD:  # which ends at a level, as theirs do
+    if max_level is not None or threshold != THRESHOLD:  # levels end by it, as NetworkX's
         return _last(louvain_partitions(G, weight, resolution, threshold, seed), max_level)
     return _communities(
         G, weight, refine=False, resolution=resolution, tol=threshold, seed=drawn_seed(seed)
