@@ -147,12 +147,16 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path):
         [sys.executable, "-m", "glp_rapids.cli", *words], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": root},
     ) as process:  # fmt: skip
-        address = process.stdout.readline().split()[-1]
-        connection = http.client.HTTPConnection(address.split("/")[2], timeout=60)
-        connection.request("GET", "/events")
-        said = events(connection.getresponse().read().decode())
-        assert [name for name, _ in said] == ["tick"] * 20 + ["end"]
-        assert sum(len(one["alerts"]) for _, one in said[:-1]) > 0
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        assert "stays until Ctrl-C" in process.stdout.read()
+        try:
+            address = process.stdout.readline().split()[-1]
+            connection = http.client.HTTPConnection(address.split("/")[2], timeout=60)
+            connection.request("GET", "/events")
+            said = events(connection.getresponse().read().decode())
+            assert [name for name, _ in said] == ["tick"] * 20 + ["end"]
+            assert sum(len(one["alerts"]) for _, one in said[:-1]) > 0
+            while "stays until Ctrl-C" not in (line := process.stdout.readline()):
+                assert line, "it ended by itself"
+            process.send_signal(signal.SIGINT)  # at once: just before it waits
+            assert process.wait(30) == 0
+        finally:
+            process.kill()  # or a failure here waits for a page that stays

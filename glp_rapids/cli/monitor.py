@@ -148,7 +148,8 @@ def run(options: argparse.Namespace) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             page.end()
             print("the page stays until Ctrl-C", flush=True)
-            threading.Event().wait()
+            while True:  # one wait without end may begin just after a signal, and never learn of it
+                time.sleep(0.5)
         page.close()
 
 

@@ -97,7 +97,9 @@ def _interruptible(function: Callable[[], Any]) -> Any:
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        done.wait()
+        # for a moment at a time: a signal just before a wait is noticed after it
+        while not done.wait(0.1):
+            continue
     except BaseException:
         raised[0] = 1
         done.wait()
