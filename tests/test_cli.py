@@ -227,3 +227,27 @@ def test_what_a_command_does_not_know(edges, words, said, capsys):
     error = capsys.readouterr().err
     assert error.startswith("usage: glp-rapids label-propagation ")
     assert error.endswith(f"label-propagation: error: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["monitor", "t.csv", "--seeds", "s.txt", "--days", "1", "--every", "1h", "--pause", "2"],
+         "--pause is for the live page"),
+        (["monitor", "t.csv", "--seeds", "s.txt", "--days", "1", "--every", "1h", "--host",
+          "0.0.0.0"], "--host is for the live page"),
+        (["compress", "--info", "g.glp", "--for", "size"], "--for changes nothing with --info"),
+        (["compress", "--info", "g.glp", "--weight", "w"], "--weight changes nothing with --info"),
+        (["estimate", "--sizes", "9", "20", "--no-header"], "--no-header is for a file"),
+    ],
+)  # fmt: skip
+def test_what_would_change_nothing_is_refused(words, said, capsys):
+    assert main(words) == 2
+    assert f": error: {said}" in capsys.readouterr().err
+
+
+def test_a_graph_has_no_header(tmp_path, capsys):
+    (tmp_path / "g.csv").write_text("src,dst\n0,1\n")
+    assert main(["compress", str(tmp_path / "g.csv"), str(tmp_path / "g.glp")]) == 0
+    assert main(["bfs", str(tmp_path / "g.glp"), "--no-header", "--start", "0"]) == 2
+    assert "is no table; leave --no-header out" in capsys.readouterr().err

@@ -21,6 +21,7 @@ BENCHES = {
     "warm": "runs that go on from an earlier result beside cold ones, after edges have gone",
     "parameters": "quality and time over a grid of classes, explore and tol",
     "overlap": "planted overlapping communities found by SLPA; LLP's partitions gamma by gamma",
+    "first-call": "the first call of a process: compiled, with what the package brings, cached",
     "cpu": "speed on a CPU, NetworKit's PLP beside it; ingest; user-defined programs",
     "gpu": "speed on a GPU beside the ceiling of its memory; strategies; variants",
     "steps": "where a run on a GPU spends its time: every step of every sweep, and its barriers",

@@ -139,6 +139,7 @@ def _dispatch(arguments: list[str]) -> int:
         options, unknown = parser.parse_known_args(arguments)
         if unknown:  # with the usage of the command, not of all
             subparsers[command].error(_unknown(subparsers[command], unknown))
+        options.parser = subparsers[command]
         return module.run(options) or 0
     parser.parse_args(arguments)  # --help, --version, or an unknown command: does not come back
     parser.print_help()

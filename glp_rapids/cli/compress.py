@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, unused
 from glp_rapids.frames import files, streams
 
 EPILOG = """\
@@ -105,6 +105,8 @@ def _show(options: argparse.Namespace) -> None:
 
     if options.output is not None:
         raise ValueError(f"--info writes nothing: leave {options.output} out")
+    others = vars(options).keys() - {"edges", "info", "device"}
+    unused.refuse(options, others, "changes nothing with --info, which shows what there is")
     files.check_input(options.edges)
     graph = CompressedGraph.open(options.edges, device=options.device)
     size = options.edges.stat().st_size

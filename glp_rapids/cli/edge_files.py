@@ -98,6 +98,8 @@ def read_graph(
         header = [*source, *destination, *([] if weight is None else [weight])]
     subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
+        if header is not None:
+            raise ValueError(f"{path} is no table; leave --no-header out")
         if weight is not None:
             raise ValueError(f"{path} has its own weights, if any; leave --weight out")
         if directed and not subject.directed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, unused
 
 EPILOG = """\
 examples:
@@ -52,6 +52,9 @@ def _estimate(options: argparse.Namespace) -> Any:
     how = {"device": options.device, "memory_limit": options.memory_limit,
            "bits_per_entry": options.bits}  # fmt: skip
     if options.sizes is not None:
+        unused.refuse(
+            options, ("source", "destination", "no_header"), "is for a file, not for --sizes"
+        )
         weight = {} if options.weight is None else {"weight": options.weight}
         return estimate_memory(
             tuple(options.sizes), options.algorithm, **how, **weight, mapped=options.mapped,

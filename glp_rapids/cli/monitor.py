@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import blacklist, fraud
+from glp_rapids.cli import blacklist, fraud, unused
 from glp_rapids.frames import files
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def run(options: argparse.Namespace) -> None:
     if options.port is not None and not 0 <= options.port <= 65535:
         raise ValueError(f"--port must be from 0 to 65535, not {options.port}")
     results = {"--output": options.output, "--members": options.members}
+    if options.port is None:
+        unused.refuse(options, ("host", "pause"), "is for the live page: add --port N")
     for path in results.values():
         if path is not None:
             files.checked_ending(path)

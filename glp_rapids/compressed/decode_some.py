@@ -14,7 +14,7 @@ from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import CodedWeights, EqualWeights
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
-from glp_rapids.jit.target import DigestCache, cpu_target, made_of
+from glp_rapids.jit.target import DigestCache, cpu_target
 
 Array = Any
 PARALLEL_FROM = 1 << 12  # entries: fewer are decoded before other threads have begun
@@ -121,7 +121,7 @@ def _reader(scheme: str) -> Callable:
                         threads, words, tables, bit, v, degree, parts, settings, order, start, out,
                     ))  # fmt: skip
 
-    return ParallelKernel(read, partial(DigestCache, digest=made_of(read, scheme)))
+    return ParallelKernel(read, partial(DigestCache.of, beside=scheme))
 
 
 @compiled_for_cpu(error_model="numpy")

@@ -11,10 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
 import io
 import itertools
-import pickle
 import secrets
 import sys
 import types
@@ -26,15 +24,15 @@ from typing import Any
 
 import llvmlite
 import numba
-from numba.core import environment
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from glp_rapids.jit import forks
+from glp_rapids.jit import forks, shipped_code
 from glp_rapids.jit.cpu import compiled
+from glp_rapids.jit.environments import Unpickler
 
 # What decides about all compiled code beside its sources: the compilers, and how this package has
 # functions linked and regions called, which no function names in a way that a digest would follow.
@@ -75,29 +73,6 @@ def _complain(problem: str) -> None:
     )
 
 
-def _environment(module: str, constants: list, name: str) -> environment.Environment:
-    """Return a function's environment as Numba does, but leave a module of Numba's unimported.
-
-    Its names are for code that calls Python, which nothing here does; SciPy would come with it.
-    """
-    known = environment.lookup_environment(name)
-    if known is None:
-        own = module.partition(".")[0] == "numba" and module not in sys.modules
-        names = {"__name__": module} if own else vars(importlib.import_module(module))
-        known = environment.Environment(names)
-        known.consts[:] = constants
-        known.env_name = name
-        environment.Environment._memo[name] = known
-    return known
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == (environment.__name__, environment._rebuild_env.__name__):
-            return _environment
-        return super().find_class(module, name)
-
-
 class KeptFiles:
     """Values on disk, a file each; one that cannot be read counts as missing."""
 
@@ -119,7 +94,7 @@ class KeptFiles:
             _complain(f"{path} is damaged and is compiled anew")
             return None
         try:
-            return _Unpickler(io.BytesIO(value)).load()
+            return Unpickler(io.BytesIO(value)).load()
         # Written whole, so it names what is elsewhere or gone: any error can come of looking.
         except Exception as error:
             _complain(f"{path} cannot be loaded ({type(error).__name__}: {error})")
@@ -177,7 +152,31 @@ class KeptCpuCode(KeptCode, FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code of a signature, or None."""
         rtsys.initialize(target_context)  # what counts references, which code calls
-        return self._load_overload(sig, target_context)
+        found = self._load_overload(sig, target_context)
+        if found is None and (digest := self._digest_to_ship(sig, target_context.codegen())):
+            found = shipped_code.load(self._py_func.__module__, digest, target_context)
+            if found is not None:  # assembled for this processor, which the next process is spared
+                self._save_overload(sig, found)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled."""
+        super().save_overload(sig, data)
+        if digest := self._digest_to_ship(sig, data.codegen):
+            shipped_code.note(self._py_func.__module__, digest, data)
+
+    def _digest_to_ship(self, sig: Any, codegen: Any) -> str | None:
+        """Return the digest of what code is compiled from, if any of its module is shipped."""
+        if not shipped_code.is_shipped(self._py_func.__module__):
+            return None
+        source = self._source()
+        name = self._py_func.__qualname__
+        parts = text_of_types(sig), name, source, VERSIONS
+        return source and shipped_code.digest_of(codegen, *parts)
+
+    def _source(self) -> str | None:
+        """Return a digest of the sources, on which all versions of Python agree, or None."""
+        return None
 
 
 def keep_on_disk(dispatcher: Any, kind: Callable, *arguments: Any) -> Any:
@@ -235,6 +234,11 @@ class SourceCache(KeptCpuCode):
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         _, *rest = super()._index_key(sig, codegen)
         return (text_of_types(sig), *rest, self._form, _digest_of_files(self._py_func.__module__))
+
+    def _source(self) -> str | None:
+        if self._py_func.__closure__ is not None:
+            return None
+        return f"{self._form} {_digest_of_files(self._py_func.__module__)}"
 
 
 def kept(function: Callable | None = None, **options: Any) -> Any:

@@ -9,6 +9,7 @@ parameters, line numbers, docstrings and comments don't count.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import dis
 import enum
 import functools
@@ -63,6 +64,23 @@ def source_fingerprint(function: Callable) -> str | None:
         return _digest_by(_source, function)
     except Elsewhere:
         return None
+
+
+def source_of_program(program: Any) -> str | None:
+    """Return what a program's digest says, in terms that all versions of Python share."""
+    parts = []
+    for field in dataclasses.fields(program):
+        value = getattr(program, field.name)
+        if field.name == "digest":
+            continue
+        if (function := plain_function(value)) is not None:
+            value = source_fingerprint(function)
+            if value is None:
+                return None
+        elif isinstance(value, type):
+            value = value._fields
+        parts.append(f"{field.name}: {value}")
+    return digest_of(parts)
 
 
 def _digest_by(text_of: Callable[[Callable], str], function: Callable) -> str:

@@ -16,7 +16,7 @@ from glp_rapids.device import DeviceName
 from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.parallel import threads_available
-from glp_rapids.jit.target import DigestCache, Target, cpu_target, made_of
+from glp_rapids.jit.target import DigestCache, Target, cpu_target
 
 Functions = Callable[[str, Target], dict[str, Any]]
 
@@ -72,7 +72,7 @@ def _span(functions: Functions, scheme: str, name: str) -> Any:
 
     whole = compiled(span, error_model="numpy")
     key = f"{functions.__module__} {functions.__name__} {scheme} {name}"
-    return keep_on_disk(whole, DigestCache, span, made_of(span, key))
+    return keep_on_disk(whole, DigestCache.of, span, key)
 
 
 @functools.cache

@@ -14,12 +14,10 @@ family's GPUs allow: a toolkit's assembler refuses versions that are newer than 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import lzma
 import re
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +29,10 @@ from glp_rapids.jit.fingerprint import (
     Elsewhere,
     digest_of,
     file_digest,
-    plain_function,
     source_fingerprint,
+    source_of_program,
 )
+from glp_rapids.jit.shipped_code import complain_of
 
 FOLDER = Path(__file__).with_name("shipped")
 
@@ -89,7 +88,7 @@ def name_of(recipe: Recipe, signature: Any) -> str | None:
     source = source_fingerprint(recipe.function)
     digest = recipe.digest
     if recipe.program is not None:
-        told = _told(recipe.program)
+        told = source_of_program(recipe.program)
         digest = told and digest.replace(recipe.program.digest, told)
     if source is None or digest is None:
         return None
@@ -103,23 +102,6 @@ def name_of(recipe: Recipe, signature: Any) -> str | None:
     parts = [source, digest, text_of_types(signature), str(options), *machinery, *version]
     parts += map(str, (config.BOUNDSCHECK, config.CUDA_DEBUGINFO_DEFAULT, sys.flags.optimize))
     return f"{recipe.function.__name__}.{digest_of(parts)[:32]}"
-
-
-def _told(program: Any) -> str | None:
-    """Return what a program's digest says, in terms that all versions of Python share."""
-    parts = []
-    for field in dataclasses.fields(program):
-        value = getattr(program, field.name)
-        if field.name == "digest":
-            continue
-        if (function := plain_function(value)) is not None:
-            value = source_fingerprint(function)
-            if value is None:
-                return None
-        elif isinstance(value, type):
-            value = value._fields
-        parts.append(f"{field.name}: {value}")
-    return digest_of(parts)
 
 
 def load(recipe: Recipe, signature: Any, target_context: Any) -> Any:
@@ -139,7 +121,7 @@ def load(recipe: Recipe, signature: Any, target_context: Any) -> Any:
             return None
         _put_on_gpu(library, name, capability)
     except Exception as error:
-        _complain(text, error)
+        complain_of(text, error)
         return None
     return kernel
 
@@ -173,7 +155,7 @@ def _put_on_gpu(library: Any, name: str, capability: tuple) -> None:
         try:
             content = _content(path)
         except (lzma.LZMAError, EOFError, OSError) as error:
-            _complain(path, error)
+            complain_of(path, error)
         else:
             library._cubin_cache[capability] = ObjectCode.from_cubin(content, name=name)
             library._linkerinfo_cache[capability] = ""
@@ -187,13 +169,3 @@ def _put_on_gpu(library: Any, name: str, capability: tuple) -> None:
 
 def _content(path: Path) -> bytes:
     return lzma.decompress(path.read_bytes())
-
-
-def _complain(path: Path, error: Exception) -> None:
-    warnings.warn(
-        f"{path} came with glp_rapids and cannot be used ({type(error).__name__}: {error}); "
-        "results are the same, but the first call takes some seconds longer. Installing the "
-        "package anew may mend it",
-        RuntimeWarning,
-        stacklevel=2,
-    )

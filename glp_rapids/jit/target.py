@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from glp_rapids.jit.fingerprint import (
     of_library,
     of_package,
     plain_function,
+    source_fingerprint,
+    source_of_program,
 )
 
 
@@ -37,15 +39,36 @@ def made_of(function: Callable, *further: Any) -> str:
     return digest_of([fingerprint(function), *switches, *map(str, further)])
 
 
+def source_of(function: Callable, beside: Any) -> str | None:
+    """Return a digest of a kernel's sources and of what stands beside them, or None."""
+    source = source_fingerprint(function)
+    told = source_of_program(beside) if is_dataclass(beside) else beside
+    return None if source is None or told is None else f"{source} {told}"
+
+
 class DigestCache(KeptCpuCode):
     """Numba's cache on disk, keyed by a digest of our own instead of pickled closures."""
 
-    def __init__(self, function: Callable, digest: str, form: str = ""):
+    def __init__(
+        self, function: Callable, digest: str, source: Callable[[], str | None] | None = None
+    ) -> None:
         super().__init__(function)
-        self._digest = f"{digest} {form}"
+        self._digest, self._source_of = digest, source
+
+    @classmethod
+    def of(cls, function: Callable, beside: Any) -> DigestCache:
+        """Return the cache of a kernel that is made of a function and of something beside it.
+
+        ``beside``: a program that is compiled, or a text.
+        """
+        digest = made_of(function, getattr(beside, "digest", beside))
+        return cls(function, digest, functools.partial(source_of, function, beside))
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         return (text_of_types(sig), codegen.magic_tuple(), self._digest)
+
+    def _source(self) -> str | None:
+        return self._source_of and self._source_of()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from glp_rapids.jit.cache import keep_on_disk, kept
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
-from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.jit.target import DigestCache
 from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.kernels.cpu.class_lists import class_of
 from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, chunks_of
@@ -149,4 +149,4 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
         )  # fmt: skip
 
     kernel = compiled_for_cpu(error_model="numpy")(sweep)
-    return keep_on_disk(kernel, DigestCache, sweep, made_of(sweep, compiled.digest))
+    return keep_on_disk(kernel, DigestCache.of, sweep, compiled)

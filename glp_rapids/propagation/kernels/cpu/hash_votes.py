@@ -25,7 +25,7 @@ import numpy as np
 from glp_rapids.jit.cache import keep_on_disk
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
-from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.jit.target import DigestCache
 from glp_rapids.propagation import slack as slack_rule
 from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.failures import AMOUNT, HEARD, LOWEST, SAID, WORDS, failure
@@ -362,8 +362,7 @@ def sweep_kernel(compiled: Compiled, stamped: bool) -> Callable:
             changed += errors[thread, CHANGED]
         return changed
 
-    cache = partial(DigestCache, digest=made_of(sweep, compiled.digest))
-    return ParallelKernel(sweep, cache)
+    return ParallelKernel(sweep, partial(DigestCache.of, beside=compiled))
 
 
 _started: dict[str, Callable] = {}
@@ -390,4 +389,4 @@ def _build_start(compiled: Compiled) -> Callable:
             say(v, state, errors)
 
     kernel = compiled_for_cpu(error_model="numpy")(start)
-    return keep_on_disk(kernel, DigestCache, start, made_of(start, compiled.digest))
+    return keep_on_disk(kernel, DigestCache.of, start, compiled)

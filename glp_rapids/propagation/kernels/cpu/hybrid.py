@@ -16,7 +16,7 @@ import numpy as np
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled as compiled_for_cpu
 from glp_rapids.jit.parallel import ParallelKernel, together
-from glp_rapids.jit.target import DigestCache, made_of
+from glp_rapids.jit.target import DigestCache
 from glp_rapids.outofcore.both_ends import take_from_rear
 from glp_rapids.propagation.compile_program import Compiled, built_once
 from glp_rapids.propagation.kernels.cpu.hash_votes import CHUNK, chunks_of
@@ -122,5 +122,4 @@ def share_kernel(compiled: Compiled, stamped: bool) -> Callable:
             tables, slack, tied, known, winners, outcome, errors,
         ))  # fmt: skip
 
-    cache = partial(DigestCache, digest=made_of(share, compiled.digest))
-    return ParallelKernel(share, cache)
+    return ParallelKernel(share, partial(DigestCache.of, beside=compiled))

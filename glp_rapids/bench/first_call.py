@@ -1,0 +1,69 @@
+"""The first call of a process on a CPU: compiled, with what the package brings, from a cache.
+
+Each is the median of processes of their own, whose caches are empty but for the last column's:
+seconds from the call to its result, on a frame of a few thousand edges; importing is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+_FRAME = """
+import sys, time
+import numpy as np, pandas as pd
+import glp_rapids as lp
+from glp_rapids.jit import shipped_code
+if "compiled" in sys.argv:
+    from pathlib import Path
+    shipped_code.FOLDER = Path("none")
+ends = np.random.default_rng(0).integers(0, 5_000, (2, 60_000))
+edges = pd.DataFrame({"src": ends[0], "dst": ends[1]})
+begin = time.perf_counter()
+"""
+
+# What a first call does, by title.
+CALLS = {
+    "label propagation": 'lp.label_propagation(edges, device="cpu")',
+    "speaker-listener": 'lp.speaker_listener(edges, device="cpu")',
+    "structural diversity, truss":
+        'lp.structural_diversity(edges, k=3, model="truss", device="cpu")',
+    "compress": 'lp.compress(lp.as_graph(edges, device="cpu"))',
+    "compress, label propagation on it":
+        'lp.label_propagation(lp.compress(lp.as_graph(edges, device="cpu")))',
+    "breadth-first search": 'lp.bfs(edges, 0, device="cpu")',
+}  # fmt: skip
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add this bench's options."""
+    parser.add_argument("--repeats", type=int, default=3, help="processes for each number")
+
+
+def run(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Time each call."""
+    rows = []
+    for title, call in CALLS.items():
+        times: dict[str, list[float]] = {"compiled": [], "shipped": [], "cached": []}
+        for _ in range(options.repeats):
+            with tempfile.TemporaryDirectory() as cache:
+                times["compiled"].append(_seconds(call, cache, "compiled"))
+            with tempfile.TemporaryDirectory() as cache:
+                times["shipped"].append(_seconds(call, cache))
+                times["cached"].append(_seconds(call, cache))
+        rows.append({"call": title} | {one: statistics.median(times[one]) for one in times})
+    return {"first call of a process on a CPU, seconds": rows}
+
+
+def _seconds(call: str, cache: str, *words: str) -> float:
+    script = f"{_FRAME}\n{call}\nprint(time.perf_counter() - begin)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+    )  # fmt: skip
+    return float(done.stdout.split()[-1])
