@@ -76,3 +76,16 @@ def test_versions_compare_by_number():
     assert at_least("2.0", "2.0.0")
     assert not at_least("0.9", "0.30")
     assert not at_least("3.0rc1", "3.1")
+
+
+def test_doctor_says_whether_first_calls_compile(monkeypatch):
+    machine = ["Linux", "x86_64"]
+    monkeypatch.setattr(doctor.platform, "system", lambda: machine[0])
+    monkeypatch.setattr(doctor.platform, "machine", lambda: machine[1])
+    assert "are fast" in doctor.of_first_calls("0.68.1", ["0.67.0", "0.68.1"])
+    said = doctor.of_first_calls("0.69.0", ["0.68.1"])
+    assert said.endswith('is spared by glp-rapids warmup or pip install "numba==0.68.1".')
+    machine[1] = "aarch64"
+    said = doctor.of_first_calls("0.68.1", ["0.68.1"])
+    assert said.endswith("is spared by glp-rapids warmup.")
+    assert doctor.shipped_versions()

@@ -178,7 +178,7 @@ def test_nothing_is_said_where_nothing_was_shipped(folder, monkeypatch):
 
 
 def test_what_comes_with_the_package_is_of_its_sources(tmp_path):
-    """A failure here: run ``python -m glp_rapids.cli.ship_cpu``, and commit what it wrote."""
+    # A failure: run `python -m glp_rapids.cli.ship_cpu`, and commit what it wrote.
     codegen = results._number.targetdescr.target_context.codegen()
     triple, *_ = codegen.magic_tuple()
     if not (shipped_code.FOLDER / numba.__version__).is_dir():

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
 from glp_rapids.common.versions import at_least
@@ -130,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"GPU: {driver.describe() if driver else 'none found (nvidia-smi lists none)'}\n")
         print(as_text(rows))
         print(f"\n{verdict(done, driver is not None)}")
+        print(of_first_calls(installed("numba"), shipped_versions()))
     return 0 if done[0].status == "ok" else 1
 
 
@@ -276,6 +278,24 @@ def as_text(rows: list[Row]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in [titles, *cells]
     )
+
+
+def shipped_versions() -> list[str]:
+    """Return the versions of Numba for which compiled code comes with the package."""
+    folder = Path(__file__).parents[1] / "jit" / "shipped_code"
+    return sorted(path.name for path in folder.glob("*") if path.is_dir())
+
+
+def of_first_calls(numba: str | None, shipped: list[str]) -> str:
+    """Say whether first calls on the CPU compile, and what would spare them that."""
+    served = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+    if served and numba in shipped:
+        return "First calls on the CPU are fast: compiled code for this Numba came along."
+    ways = ["glp-rapids warmup"]
+    if served and shipped:
+        ways.append(f'pip install "numba=={shipped[-1]}"')
+    spared = " or ".join(ways)
+    return f"First calls on the CPU compile for some seconds, which is spared by {spared}."
 
 
 def verdict(runs: list[Row], gpu: bool) -> str:

@@ -17,7 +17,7 @@ from glp_rapids.multigpu.devices import devices_of, kind_of
 from glp_rapids.propagation.ways import WAYS
 
 # What means nothing on a cluster.
-ELSEWHERE = {**scheduler.ELSEWHERE, "memory_limit": None, "way": "auto"}
+ELSEWHERE = *scheduler.ELSEWHERE, "memory_limit", "way"
 EPILOG = """\
 examples:
   glp-rapids label-propagation edges.csv                       # columns src and dst

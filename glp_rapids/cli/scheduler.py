@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from glp_rapids.cli import edge_files
+from glp_rapids.cli import edge_files, unused
 from glp_rapids.frames import files
 
 PATIENCE = 10  # seconds until a scheduler must have answered
-# What means nothing there, with what it is if nobody gives it.
-ELSEWHERE: dict[str, Any] = {"device": None, "devices": None, "no_header": False}
+ELSEWHERE = "device", "devices", "no_header"  # what means nothing there
 
 
 def add_option(parser: Any) -> None:
@@ -30,7 +29,7 @@ def add_option(parser: Any) -> None:
 
 def run(
     options: argparse.Namespace, find: Callable[..., Sequence[Any]],
-    summarise: Callable[[Sequence[Any]], None], *, elsewhere: Mapping[str, Any] = ELSEWHERE,
+    summarise: Callable[[Sequence[Any]], None], *, elsewhere: Sequence[str] = ELSEWHERE,
     initial: Path | None = None, **more: Path | None,
 ) -> None:  # fmt: skip
     """Find something on the cluster, print a summary, have the results written.
@@ -69,15 +68,12 @@ def run(
 
 def _checked(
     options: argparse.Namespace, outputs: Mapping[str, Path | None], initial: Path | None,
-    elsewhere: Mapping[str, Any],
+    elsewhere: Sequence[str],
 ) -> Path:  # fmt: skip
     """Return what is read; raise if an option means nothing on a cluster, or a file will not do."""
-    for name, default in elsewhere.items():
-        if getattr(options, name) not in (default, None):
-            raise ValueError(
-                f"--{name.replace('_', '-')} is for a run in this process; leave it out, or "
-                "--scheduler"
-            )
+    unused.refuse(
+        options, elsewhere, "is for a run in this process; leave it out, or --scheduler"
+    )
     for read in filter(None, (options.edges, initial)):
         if not read.is_dir() and read.suffix not in files.PARQUET:
             raise ValueError(f"{read}: workers read Parquet files and folders of them")

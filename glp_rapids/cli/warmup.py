@@ -2,7 +2,7 @@
 
 `WORK` names the kinds of work; each is done once on small graphs, with and without weights where
 that is compiled apart. What is cached belongs to this kind of processor and to these versions. Some
-of a GPU's kernels may have come with the package (see `glp_rapids.cli.ship`); they are cached, too.
+of it may have come with the package (see `glp_rapids.cli.ship_cpu` and `ship`); it is cached, too.
 """
 
 from __future__ import annotations
