@@ -80,13 +80,15 @@ def _streamed(device: Device) -> None:
 def _layered(device: Device) -> None:
     from glp_rapids import layered_label_propagation
 
-    layered_label_propagation(_graph(device), gammas=[0, 1], max_iter=3)
+    for weights in (None, "float64"):
+        layered_label_propagation(_graph(device, weights), gammas=[0, 1], max_iter=3)
 
 
 def _speaker_listener(device: Device) -> None:
     from glp_rapids import speaker_listener
 
-    speaker_listener(_graph(device), max_iter=3)
+    for weights in (None, "float64"):
+        speaker_listener(_graph(device, weights), max_iter=3)
 
 
 def _seeded(device: Device) -> None:
@@ -94,6 +96,13 @@ def _seeded(device: Device) -> None:
 
     for weights in (None, "float64"):
         seeded_label_propagation(_graph(device, weights), {0: "a", 1: "b"}, max_iter=3)
+
+
+def _multilevel(device: Device) -> None:
+    from glp_rapids import multilevel_label_propagation
+
+    for weights in (None, "int64", "float64"):
+        multilevel_label_propagation(_graph(device, weights))
 
 
 def _several(device: Device) -> None:
@@ -117,18 +126,28 @@ def _compress(device: Device) -> None:
 
 
 def _compressed(device: Device) -> None:
-    from glp_rapids import compress, label_propagation
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from glp_rapids import CompressedGraph, compress, label_propagation
 
     for goal in ("speed", "size"):
-        label_propagation(compress(_graph(device), for_=goal), max_iter=3)
+        graph = compress(_graph(device), for_=goal)
+        label_propagation(graph, max_iter=3)
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "graph.glp")
+            graph.save(path)
+            label_propagation(CompressedGraph.open(path, device=device), max_iter=3)
 
 
 def _diversity(device: Device) -> None:
-    from glp_rapids import structural_diversity, top_structural_diversity
+    from glp_rapids import ego_networks, structural_diversity, top_structural_diversity
 
     graph = _graph(device)
+    ego_networks(graph, [0, 1])
     for model in ("component", "core", "truss"):
-        structural_diversity(graph, k=2, model=model)
+        for k in (2, None):
+            structural_diversity(graph, k, model)
         top_structural_diversity(graph, 5, k=2, model=model)
 
 
@@ -214,6 +233,7 @@ def _window(device: Device) -> None:
 
 
 def _fraud(device: Device) -> None:
+    from glp_rapids import suspicious_clusters
     from glp_rapids.fraud import Monitor, SlidingWindow, account_scores, explain
 
     seeds = list(range(20))
@@ -223,6 +243,9 @@ def _fraud(device: Device) -> None:
     scores = account_scores(watch.window, seeds, absent="drop")
     account_scores(watch.window, seeds, absent="drop", previous=scores)
     explain(watch.window, scores, scores["vertex"].iloc[-1])
+    for weights in (None, "float64"):
+        account_scores(_graph(device, weights), seeds)
+    suspicious_clusters(watch.window, seeds, absent="drop")
 
 
 def _metrics(device: Device) -> None:
@@ -243,6 +266,7 @@ WORK: dict[str, Callable[[Device], None]] = {
     "layered": _layered,
     "speaker-listener": _speaker_listener,
     "seeded": _seeded,
+    "multilevel": _multilevel,
     "several": _several,
     "compress": _compress,
     "compressed": _compressed,
