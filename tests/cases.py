@@ -15,6 +15,12 @@ def some(values, *kept):
     return [value if value in kept else _marked(value) for value in values]
 
 
+def turns(values, others):
+    """Pairs of each value with one of the others, which take turns: all, but not all pairs."""
+    others = list(others)
+    return [(value, others[place % len(others)]) for place, value in enumerate(values)]
+
+
 def _marked(value):
     values = value if isinstance(value, tuple) else (value,)
     return pytest.param(*values, marks=pytest.mark.exhaustive)

@@ -5,11 +5,12 @@ together, and packs members by 32; so here are some on either side of those numb
 """
 
 import functools
+from itertools import product
 
 import numpy as np
 import pytest
 import reference_diversity as reference
-from cases import exhaustive, some
+from cases import exhaustive, turns
 from graphs import GRAPHS, edges
 from pandas.testing import assert_frame_equal
 from scipy import sparse
@@ -168,8 +169,10 @@ SOCIAL = (
 )  # fmt: skip
 
 
-@models
-@pytest.mark.parametrize("name", some(SOCIAL, "ca-CondMat"))
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [*product(["ca-CondMat"], MODELS), *exhaustive(*turns(SOCIAL, MODELS))],
+)
 def test_random_vertices_of_social_graphs(name, model, data, device):
     graph = real_graph(name, device)
     n = graph.number_of_vertices

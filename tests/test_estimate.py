@@ -1,12 +1,13 @@
 """What `estimate_memory` says beside what runs report, and what it refuses."""
 
 from functools import partial
+from itertools import product
 
 import graphs
 import numpy as np
 import pandas as pd
 import pytest
-from cases import some
+from cases import exhaustive, turns
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Counting
@@ -57,8 +58,11 @@ RUNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", some(KINDS, "undirected", "directed, weighted"))
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*product(RUNS, ["undirected", "directed, weighted"]),
+     *exhaustive(*turns(RUNS, ["weighted", "directed", "strings"]))],
+)  # fmt: skip
 def test_an_estimate_is_what_a_run_predicts(name, kind):
     run, options = RUNS[name]
     graph = graph_of(**KINDS[kind])

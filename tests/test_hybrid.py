@@ -10,7 +10,7 @@ import cuda_offline
 import numpy as np
 import pytest
 import reference
-from cases import exhaustive
+from cases import exhaustive, turns
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_limits import assert_same
@@ -150,8 +150,9 @@ RUNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("share", [0.05, *exhaustive(0.0, 0.5, 1.0)])
-@pytest.mark.parametrize("how", RUNS, ids=str)
+@pytest.mark.parametrize(
+    ("how", "share"), [*turns(RUNS, [0.05]), *exhaustive(*turns(RUNS, [0.0, 0.5, 1.0]))], ids=str
+)
 def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     graph = planted()
     how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}

@@ -4,12 +4,13 @@ import math
 import random
 import warnings
 from collections.abc import Mapping
+from itertools import product
 
 import networkx as nx
 import networkx_graphs
 import numpy as np
 import pytest
-from cases import some
+from cases import exhaustive, some, turns
 from graphs import GRAPHS, edge_frames
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,8 +102,10 @@ def agree(graph, there, name, *arguments):
     assert ours == outcome(getattr(nx, name).orig_func, graph, *arguments), (name, arguments)
 
 
-@pytest.mark.parametrize("create_using", CLASSES)
-@pytest.mark.parametrize("seed", some(range(8), 0, 1))
+@pytest.mark.parametrize(
+    ("create_using", "seed"),
+    [*product(CLASSES, range(2)), *exhaustive(*turns(CLASSES, range(2, 8)))],
+)
 def test_all_is_as_in_networkx(create_using, seed):
     graph = awkward(create_using, seed, nodes=20 + 8 * seed, edges=20 + 25 * seed)
     there, nodes = convert(graph, "weight", "absent"), list(graph)

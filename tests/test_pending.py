@@ -4,11 +4,12 @@ import copy
 import json
 import pickle
 from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from cases import some
+from cases import exhaustive, some, turns
 from graphs import GRAPHS, edges
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,14 +183,19 @@ def check_history(history, earlier, warm, which, way, spread):
             dropped = found["vertex"].tolist()[1:3]
 
 
-@pytest.mark.parametrize("way", ["auto", "packed", "streamed plain", "streamed packed"])
-@pytest.mark.parametrize("which", some(["classic", "connected", "squared"], "classic"))
+KINDS = [(False, False), (True, False), (True, True)]  # weighted, directed
+WAYS = ["auto", "packed", "streamed plain", "streamed packed"]
+
+
 @pytest.mark.parametrize(
-    ("weighted", "directed"),
-    some([(False, False), (True, False), (True, True)], (False, False), (True, True)),
-)
-def test_few_are_evaluated_where_few_changed(which, weighted, directed, way, monkeypatch):
+    ("of", "way"),
+    [*product(product(["classic"], [KINDS[0], KINDS[2]]), WAYS),
+     *exhaustive(*turns(product(["classic", "connected", "squared"], KINDS), WAYS))],
+    ids=str,
+)  # fmt: skip
+def test_few_are_evaluated_where_few_changed(of, way, monkeypatch):
     """Also of vertices that were pending: the earlier run was stopped in the middle."""
+    which, (weighted, directed) = of
     monkeypatch.setattr(pending, "OF_ALL", 2)
     before, after, touched = few_edges_changed(3, weighted, directed)
     function, options = FUNCTIONS[which], {"tol": 0.0, "tie_break": "hash", "max_iter": 9}

@@ -36,8 +36,9 @@ def some_rows(result, ranks, seed=0):
     return [[rows[rank - 1 :: ranks - 1]] if rank else [] for rank in range(ranks)], rows
 
 
-@pytest.mark.parametrize("ranks", [3, *exhaustive(2, 5)])
-@pytest.mark.parametrize("renumber", [True, False])
+@pytest.mark.parametrize(
+    ("ranks", "renumber"), [(3, True), (3, False), *exhaustive((2, True), (5, False))]
+)
 def test_any_graph(ranks, renumber, monkeypatch):
     monkeypatch.setattr(rank_warm_start, "A_ROUND", 5)
     for _, frame, how, whole in cases(ranks):
@@ -59,8 +60,9 @@ def number_of(communities):
     return len(communities[names].drop_duplicates())
 
 
-@pytest.mark.parametrize("ranks", [3, *exhaustive(1, 2, 5)])
-@pytest.mark.parametrize("renumber", [True, False])
+@pytest.mark.parametrize(
+    ("ranks", "renumber"), [(3, True), (3, False), *exhaustive((1, True), (2, False), (5, True))]
+)
 def test_communities_cut_into_connected_pieces(ranks, renumber, monkeypatch):
     monkeypatch.setattr(rank_connected, "FEWEST_AT_ONCE", 3)  # told in several rounds
     cut = 0

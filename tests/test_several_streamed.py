@@ -8,7 +8,7 @@ import graphs
 import numpy as np
 import pytest
 import reference
-from cases import exhaustive
+from cases import exhaustive, turns
 from memory_limits import assert_same
 from streamed_model import PackedModel, StreamedModel, cut_into
 from test_hybrid import RUNS, planted
@@ -86,8 +86,9 @@ SETTINGS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [2, *exhaustive(1, 3, 5)])
-@pytest.mark.parametrize("how", RUNS, ids=str)
+@pytest.mark.parametrize(
+    ("how", "ranks"), [*turns(RUNS, [2]), *exhaustive(*turns(RUNS, [1, 3, 5]))], ids=str
+)
 def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, ranks):
     graph = planted()
     how = {"seed": 3, "tol": 0.0, "max_iter": 25, **how}
