@@ -16,9 +16,10 @@ def some(values, *kept):
 
 
 def turns(values, others):
-    """Pairs of each value with one of the others, which take turns: all, but not all pairs."""
-    others = list(others)
-    return [(value, others[place % len(others)]) for place, value in enumerate(values)]
+    """Pairs in which all values and all others come, the fewer of them in turn; not all pairs."""
+    values, others = list(values), list(others)
+    number = max(len(values), len(others))
+    return [(values[i % len(values)], others[i % len(others)]) for i in range(number)]
 
 
 def _marked(value):

@@ -6,7 +6,7 @@ from bench_tables import tables_of
 from scipy import sparse
 
 from glp_rapids import as_graph
-from glp_rapids.bench import subjects, table
+from glp_rapids.bench import first_call, subjects, table
 
 
 def test_markdown_pads_and_aligns():
@@ -79,3 +79,12 @@ def test_ingest_reads_the_edges_it_made():
     assert rows[0]["entries"] == graph.number_of_edges == 2 * rows[0]["rows"]
     # who has no edge is in no row of a frame
     assert rows[0]["vertices"] == np.count_nonzero(graph.degree)
+
+
+def test_first_calls_are_timed_in_processes_of_their_own(monkeypatch):
+    monkeypatch.setattr(first_call, "CALLS", {"summing": 'edges["src"].sum()'})
+    ((title, (row,)),) = tables_of("first-call", "--repeats", "1").items()
+    assert title == "first call of a process on a CPU, seconds"
+    assert row.pop("call") == "summing"
+    assert set(row) == {"compiled", "shipped", "cached"}
+    assert all(0 < seconds < 60 for seconds in row.values())

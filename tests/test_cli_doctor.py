@@ -78,14 +78,23 @@ def test_versions_compare_by_number():
     assert not at_least("3.0rc1", "3.1")
 
 
-def test_doctor_says_whether_first_calls_compile(monkeypatch):
+def test_doctor_says_whether_first_calls_compile(monkeypatch, tmp_path):
     machine = ["Linux", "x86_64"]
     monkeypatch.setattr(doctor.platform, "system", lambda: machine[0])
     monkeypatch.setattr(doctor.platform, "machine", lambda: machine[1])
-    assert "are fast" in doctor.of_first_calls("0.68.1", ["0.67.0", "0.68.1"])
-    said = doctor.of_first_calls("0.69.0", ["0.68.1"])
-    assert said.endswith('is spared by glp-rapids warmup or pip install "numba==0.68.1".')
+    (tmp_path / "numba-0.68.1-llvmlite-0.50.0").mkdir()
+    versions = {"numba": "0.68.1", "llvmlite": "0.50.0"}
+
+    def said(folder=tmp_path, **further):
+        return doctor.of_first_calls(versions.get, folder, **further)
+
+    assert said().endswith("is spared by glp-rapids warmup.")  # there is but a folder
+    (tmp_path / "numba-0.68.1-llvmlite-0.50.0" / "results.xz").touch()
+    assert "are fast" in said()
+    assert said(switched=True).endswith("is spared by glp-rapids warmup.")
+    versions["llvmlite"] = "0.50.1"
+    wanted = 'pip install "numba==0.68.1" "llvmlite==0.50.0"'
+    assert said().endswith(f"is spared by glp-rapids warmup or {wanted}.")
     machine[1] = "aarch64"
-    said = doctor.of_first_calls("0.68.1", ["0.68.1"])
-    assert said.endswith("is spared by glp-rapids warmup.")
-    assert doctor.shipped_versions()
+    assert said().endswith("is spared by glp-rapids warmup.")
+    assert list(doctor.SHIPPED.glob("numba-*-llvmlite-*/*.xz"))

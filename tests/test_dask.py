@@ -54,7 +54,10 @@ def test_a_pair_of_usual_names_is_found(client):
 
 @pytest.mark.parametrize(
     ("name", "direction"),
-    [*turns(VARIANTS, ["in"]), *exhaustive(*turns(VARIANTS, ["out", "both"]))],
+    [
+        *turns(VARIANTS, ["in"]),
+        *exhaustive(("propagate", "both"), *turns(VARIANTS, ["both", "out"])),
+    ],
 )
 def test_every_variant(client, name, direction):
     frame, how = case_of(name, direction)

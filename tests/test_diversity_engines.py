@@ -165,13 +165,13 @@ def test_large_ego_networks_by_small_steps(model, limits, device, monkeypatch):
 
 
 SOCIAL = (
-    "com-dblp", "facebook_combined", "email-Eu-core", "email-Enron", "ca-CondMat", "wiki-Vote"
+    "ca-CondMat", "com-dblp", "facebook_combined", "email-Eu-core", "email-Enron", "wiki-Vote"
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [*product(["ca-CondMat"], MODELS), *exhaustive(*turns(SOCIAL, MODELS))],
+    [*product(["ca-CondMat"], MODELS), *exhaustive(*turns(SOCIAL[1:], MODELS))],
 )
 def test_random_vertices_of_social_graphs(name, model, data, device):
     graph = real_graph(name, device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import re
 import shutil
@@ -104,6 +105,10 @@ CONFLICTS = (
 # the oldest driver for each major version of CUDA (NVIDIA's minor version compatibility)
 DRIVERS = {12: "525", 13: "580"}
 LEAST_PYTHON = "3.11"
+# where code is that `glp_rapids.cli.ship_cpu` made, and what makes Numba compile otherwise
+SHIPPED = Path(__file__).parents[1] / "jit" / "shipped_code"
+SWITCHES = ("NUMBA_OPT", "NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO", "NUMBA_LOOP_VECTORIZE",
+            "NUMBA_SLP_VECTORIZE", "NUMBA_ENABLE_PROFILING", "NUMBA_DISABLE_JIT")  # fmt: skip
 MARKS: dict[Status, str] = {
     "ok": "+", "not needed": " ", "missing": "-", "too old": "!", "too new": "!", "broken": "!",
 }  # fmt: skip
@@ -131,7 +136,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"GPU: {driver.describe() if driver else 'none found (nvidia-smi lists none)'}\n")
         print(as_text(rows))
         print(f"\n{verdict(done, driver is not None)}")
-        print(of_first_calls(installed("numba"), shipped_versions()))
+        switched = any(name in os.environ for name in SWITCHES)
+        print(of_first_calls(installed, switched=switched))
     return 0 if done[0].status == "ok" else 1
 
 
@@ -280,20 +286,21 @@ def as_text(rows: list[Row]) -> str:
     )
 
 
-def shipped_versions() -> list[str]:
-    """Return the versions of Numba for which compiled code comes with the package."""
-    folder = Path(__file__).parents[1] / "jit" / "shipped_code"
-    return sorted(path.name for path in folder.glob("*") if path.is_dir())
+def of_first_calls(
+    version_of: Callable[[str], str | None], folder: Path = SHIPPED, switched: bool = False
+) -> str:
+    """Say whether first calls on the CPU compile, and what would spare them that.
 
-
-def of_first_calls(numba: str | None, shipped: list[str]) -> str:
-    """Say whether first calls on the CPU compile, and what would spare them that."""
+    ``switched``: whether Numba is told by its environment to compile otherwise than it does.
+    """
     served = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-    if served and numba in shipped:
+    pairs = [path.parent.name.split("-")[1::2] for path in folder.glob("*/*.xz")] if served else []
+    if [version_of("numba"), version_of("llvmlite")] in pairs and not switched:
         return "First calls on the CPU are fast: compiled code for this Numba came along."
     ways = ["glp-rapids warmup"]
-    if served and shipped:
-        ways.append(f'pip install "numba=={shipped[-1]}"')
+    if pairs and not switched:
+        numba, llvmlite = pairs[0]
+        ways.append(f'pip install "numba=={numba}" "llvmlite=={llvmlite}"')
     spared = " or ".join(ways)
     return f"First calls on the CPU compile for some seconds, which is spared by {spared}."
 

@@ -14,8 +14,6 @@ import hashlib
 import io
 import itertools
 import secrets
-import sys
-import types
 import uuid
 import warnings
 from collections.abc import Callable
@@ -26,13 +24,13 @@ import llvmlite
 import numba
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
-from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from glp_rapids.jit import forks, shipped_code
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.environments import Unpickler
+from glp_rapids.jit.fingerprint import fingerprint, source_fingerprint
 
 # What decides about all compiled code beside its sources: the compilers, and how this package has
 # functions linked and regions called, which no function names in a way that a digest would follow.
@@ -149,30 +147,52 @@ class KeptCpuCode(KeptCode, FunctionCache):
     0.4 of the 0.8 seconds of a first call whose code was kept. What compiles later does so then.
     """
 
+    def __init__(self, function: Callable) -> None:
+        try:
+            super().__init__(function)
+        except (OSError, RuntimeError) as error:  # the latter is Numba's
+            _complain(str(error))
+            # what comes with the package is loaded all the same
+            self._py_func, self._name, self._files = function, repr(function), None
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where code is kept; None: nowhere."""
+        return None if self._files is None else self._cache_path
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        return None if self._files is None else super()._load_overload(sig, target_context)
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the code of a signature, or None."""
         rtsys.initialize(target_context)  # what counts references, which code calls
         found = self._load_overload(sig, target_context)
-        if found is None and (digest := self._digest_to_ship(sig, target_context.codegen())):
-            found = shipped_code.load(self._py_func.__module__, digest, target_context)
+        if found is not None:
+            return found
+        module = self._py_func.__module__
+        path = shipped_code.path_of(module)
+        if path.exists() and (digest := self._digest_to_ship(sig, target_context.codegen())):
+            found = shipped_code.load(path, module, digest, target_context)
             if found is not None:  # assembled for this processor, which the next process is spared
                 self._save_overload(sig, found)
         return found
 
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if self._files is not None:
+            super()._save_overload(sig, data)
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled."""
         super().save_overload(sig, data)
-        if digest := self._digest_to_ship(sig, data.codegen):
-            shipped_code.note(self._py_func.__module__, digest, data)
+        if shipped_code.listeners and (digest := self._digest_to_ship(sig, data.codegen)):
+            for listener in shipped_code.listeners:
+                listener(self._py_func.__module__, digest, data)
 
     def _digest_to_ship(self, sig: Any, codegen: Any) -> str | None:
-        """Return the digest of what code is compiled from, if any of its module is shipped."""
-        if not shipped_code.is_shipped(self._py_func.__module__):
-            return None
+        """Return the digest of all that code is compiled from; None: not of this package alone."""
         source = self._source()
-        name = self._py_func.__qualname__
-        parts = text_of_types(sig), name, source, VERSIONS
-        return source and shipped_code.digest_of(codegen, *parts)
+        parts = text_of_types(sig), self._py_func.__qualname__, source, VERSIONS
+        return source and shipped_code.digest_to_ship(codegen, *parts)
 
     def _source(self) -> str | None:
         """Return a digest of the sources, on which all versions of Python agree, or None."""
@@ -225,7 +245,7 @@ def text_of_types(sig: Any) -> str:
 
 
 class SourceCache(KeptCpuCode):
-    """Keeps a function of this package under the text of its file and of those that it uses."""
+    """Keeps a function of this package under its source, and of all that it calls and reads."""
 
     def __init__(self, function: Callable, form: str = "") -> None:
         super().__init__(function)
@@ -233,12 +253,12 @@ class SourceCache(KeptCpuCode):
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         _, *rest = super()._index_key(sig, codegen)
-        return (text_of_types(sig), *rest, self._form, _digest_of_files(self._py_func.__module__))
+        source = self._source() or fingerprint(self._py_func)
+        return (text_of_types(sig), *rest, source)
 
     def _source(self) -> str | None:
-        if self._py_func.__closure__ is not None:
-            return None
-        return f"{self._form} {_digest_of_files(self._py_func.__module__)}"
+        source = source_fingerprint(self._py_func)
+        return source and f"{source} {self._form}"
 
 
 def kept(function: Callable | None = None, **options: Any) -> Any:
@@ -248,23 +268,3 @@ def kept(function: Callable | None = None, **options: Any) -> Any:
     return keep_on_disk(
         compiled(function, **options), SourceCache, function, repr(sorted(options.items()))
     )
-
-
-@functools.cache
-def _digest_of_files(module: str) -> str:
-    """Digest the file of a module and those of the modules whose compiled code it calls."""
-    package = __name__.partition(".")[0]
-    files, ahead = set(), [vars(sys.modules[module])]
-    while ahead:
-        names = ahead.pop()
-        if names["__file__"] in files:
-            continue
-        files.add(names["__file__"])
-        for value in list(names.values()):
-            if isinstance(value, types.ModuleType) and value.__name__.startswith(f"{package}."):
-                ahead.append(vars(value))
-            elif isinstance(value, Dispatcher):
-                ahead.append(value.py_func.__globals__)
-            elif isinstance(made := getattr(value, "_defn", None), types.FunctionType):
-                ahead.append(made.__globals__)  # an intrinsic
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()

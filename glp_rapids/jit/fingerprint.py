@@ -14,6 +14,7 @@ import dis
 import enum
 import functools
 import hashlib
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ PLAIN = (
 )  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]
+BEGUN = time.time()  # when this process imported the package
 
 
 class Elsewhere(Exception):
@@ -108,6 +110,8 @@ def _source(function: Callable) -> str:
 def file_digest(file: Path) -> str:
     """Return the digest of a file of this package."""
     try:
+        if file.stat().st_mtime > BEGUN:  # an upgrade of which this process knows nothing yet
+            raise Elsewhere(f"{file} is newer than what this process imported")
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:
         raise Elsewhere(f"{file}: {error.strerror}") from error

@@ -1,11 +1,12 @@
 """Compiled code of a CPU that comes with the package, as LLVM has it between its two halves.
 
 The first call of a process without a cache spends nine tenths of its time on Numba's typing, its
-lowering and LLVM's optimizer. What `glp_rapids.cli.ship_cpu` made of the same sources spares it
-that: an assembler for the processor at hand is all that is left. A file holds what is compiled of
-one module, each under a digest of all that it is compiled from, as a cache's is; so code that is
-stale, or of another version of Numba, is not found and never loaded. Unlike a cache's digests these
-name sources instead of bytecode, and no processor: one package serves all of a kind.
+lowering and LLVM's optimizer. What `ship_code` made of the same sources spares it that: assembling
+for the processor at hand is all that is left. A file holds what is compiled of one module, each
+under a digest of all that it is compiled from, as a cache's is; so code that is stale, or of other
+versions, is not found and never loaded. Unlike a cache's digests these name sources instead of
+bytecode, and no processor: one package serves all of a kind. Nor do they name NumPy, of which
+compiled code calls nothing: Numba has its own.
 """
 
 from __future__ import annotations
@@ -13,28 +14,31 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
-import lzma
 import pickle
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from llvmlite import binding
 from numba.core import config
 from numba.core.compiler import compile_result
-from numba.core.serialize import dumps
 
 from glp_rapids.jit.environments import Unpickler
 
-FOLDER = Path(__file__).with_name("shipped_code")  # a folder for each version of Numba
+FOLDER = Path(__file__).with_name("shipped_code")
+VERSIONS = f"numba-{numba.__version__}-llvmlite-{llvmlite.__version__}"  # a folder for each
 
+# To be counted up where what is kept, or how it is made, becomes another.
+FORMAT = 2
 # Of Numba's switches those that change code, and are no part of a digest otherwise.
-SWITCHES = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "DEBUG_NRT",
-            "ENABLE_PROFILING", "LLVM_REFPRUNE_PASS")  # fmt: skip
+SWITCHES = (
+    "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "DEBUG_NRT", "ENABLE_PROFILING",
+    "LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS", "USING_SVML",
+)  # fmt: skip
 # Packages and modules of which shipped code may name classes and functions: none whose names change
 # with its version, or that is of Numba's means to keep bytecode.
 KNOWN = ("numba", "glp_rapids", "builtins", "copyreg", "collections", "operator", "_operator")
@@ -43,54 +47,25 @@ REFUSED = "numba.cloudpickle"
 
 Entries = dict[str, bytes]  # what was kept by digest
 
-
-class _Recorded:
-    """What was loaded and compiled while code is made to be shipped: by module, by digest."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, Entries] = {}
-
-    def note(self, module: str, digest: str, content: bytes) -> None:
-        self.entries.setdefault(module, {})[digest] = content
+# What hears of code that was loaded (its content) or compiled, while code is made to be shipped.
+listeners: list[Callable[[str, str, Any], None]] = []
 
 
-_recorded: list[_Recorded] = []
-
-
-@contextmanager
-def recording() -> Iterator[_Recorded]:
-    """Note what is loaded or compiled inside the block."""
-    recorded = _Recorded()
-    _recorded.append(recorded)
-    try:
-        yield recorded
-    finally:
-        _recorded.remove(recorded)
-
-
-def digest_of(codegen: Any, *parts: Any) -> str:
+def digest_to_ship(codegen: Any, *parts: Any) -> str:
     """Return the digest under which code is shipped for this system, of all that it is made of."""
     triple, *_ = codegen.magic_tuple()
-    switches = [str(getattr(config, name, None)) for name in SWITCHES]
-    text = repr((triple, parts, switches, sys.flags.optimize))
+    switches = [str(getattr(config, name)) for name in SWITCHES]
+    text = repr((FORMAT, triple, parts, switches, sys.flags.optimize))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def is_shipped(module: str) -> bool:
-    """Tell whether any code of a module comes with the package, or is to be recorded."""
-    return bool(_recorded) or path_of(module).exists()
 
 
 def path_of(module: str) -> Path:
     """Return the file for what is compiled of a module."""
-    return FOLDER / numba.__version__ / f"{module.removeprefix('glp_rapids.')}.xz"
+    return FOLDER / VERSIONS / f"{module.removeprefix('glp_rapids.')}.xz"
 
 
-def load(module: str, digest: str, target_context: Any) -> Any:
-    """Return the code that comes with the package, as Numba has it; None: there is none."""
-    path = path_of(module)
-    if not path.exists():
-        return None
+def load(path: Path, module: str, digest: str, target_context: Any) -> Any:
+    """Return the code that a file of the package holds, as Numba has it; None: there is none."""
     # Whatever is wrong with what came with the package, the compiler can do without it.
     try:
         content = entries_of(path).get(digest)
@@ -100,40 +75,12 @@ def load(module: str, digest: str, target_context: Any) -> Any:
     except Exception as error:
         complain_of(path, error)
         return None
-    for recorded in _recorded:
-        recorded.note(module, digest, content)
+    for listener in listeners:
+        listener(module, digest, content)
     return found
 
 
-def note(module: str, digest: str, compiled: Any) -> None:
-    """Keep what was compiled, if that is to be recorded."""
-    if _recorded:
-        content = content_of(compiled)
-        for recorded in _recorded:
-            recorded.note(module, digest, content)
-
-
-def content_of(compiled: Any) -> bytes:
-    """Return what is shipped of code as Numba has it.
-
-    Raises
-    ------
-    ValueError
-        It names what other versions of Python may not have.
-    """
-    descriptor = compiled.fndesc
-    descriptor.typemap = descriptor.calltypes = None  # what compiling needed
-    content = dumps(
-        (
-            compiled.library.serialize_using_bitcode(), descriptor, compiled.environment,
-            compiled.signature, tuple(compiled._find_referenced_environments()),
-        )
-    )  # fmt: skip
-    _Unpickler(io.BytesIO(content)).load()
-    return content
-
-
-class _Unpickler(Unpickler):
+class ShippedUnpickler(Unpickler):
     """Loads what any version of Python would."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -145,14 +92,18 @@ class _Unpickler(Unpickler):
 
 @functools.lru_cache(4)
 def entries_of(path: Path) -> Entries:
-    """Return what a file holds."""
+    """Return what a file holds; nothing where Python was built without what reads it."""
+    try:
+        import lzma
+    except ImportError:
+        return {}
     return pickle.loads(lzma.decompress(path.read_bytes()))
 
 
 def _rebuilt(content: bytes, target_context: Any) -> Any:
     """Make code as Numba has it: assembled for this processor, and ready to be kept."""
-    kept, descriptor, environment, signature, environments = _Unpickler(io.BytesIO(content)).load()
-    name, _, bitcode = kept
+    name, bitcode, *rest = ShippedUnpickler(io.BytesIO(content)).load()
+    descriptor, environment, signature, environments = rest
     codegen = target_context.codegen()
     library = codegen.create_library(name)
     library.enable_object_caching()  # Numba would not, and then nothing could be kept
@@ -178,5 +129,3 @@ def complain_of(path: Path, error: Exception) -> None:
         RuntimeWarning,
         stacklevel=2,
     )
-
-
