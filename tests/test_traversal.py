@@ -2,6 +2,7 @@
 
 import gzip
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, product
 
 import networkx as nx
 import numpy as np
@@ -84,10 +85,12 @@ def check(given, direction, starts, *, weighted, cutoff=None):
 @pytest.mark.parametrize("name", WITH_VERTICES)
 def test_searches_are_as_the_twins_say(name, direction):
     n = as_graph(**GRAPHS[name](), device="cpu").number_of_vertices
-    for starts in ([0], [n - 1], sorted({0, n // 2, n - 1})):
-        for weighted in (False, True):
-            for cutoff in (None, 0, 2):
-                check(GRAPHS[name](), direction, starts, weighted=weighted, cutoff=cutoff)
+    starts = [0], [n - 1], sorted({0, n // 2, n - 1})
+    cutoffs = cycle([None, 0, 2])  # each with each over directions and graphs
+    for _ in range(WITH_VERTICES.index(name) + DIRECTIONS.index(direction)):
+        next(cutoffs)
+    for some, weighted in product(starts, (False, True)):
+        check(GRAPHS[name](), direction, some, weighted=weighted, cutoff=next(cutoffs))
 
 
 @given(edge_frames(), st.data())
