@@ -296,7 +296,9 @@ def test_a_second_process_compiles_nothing(tmp_path):
         return json.loads(output.stdout), files
 
     (partitions, hits, misses, checks), files = run(script)
-    assert (hits, misses, checks) == (0, 2, 2)
+    # of the built-in program the code may have come with the package
+    assert hits + misses == checks == 2
+    assert misses >= 1
     assert files
     # The same program without a file, as in a notebook, is the same program.
     for command in ([script], ["-c", RUN_TWICE]):
