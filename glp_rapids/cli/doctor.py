@@ -14,6 +14,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -105,10 +106,13 @@ CONFLICTS = (
 # the oldest driver for each major version of CUDA (NVIDIA's minor version compatibility)
 DRIVERS = {12: "525", 13: "580"}
 LEAST_PYTHON = "3.11"
-# where code is that `glp_rapids.cli.ship_cpu` made, and what makes Numba compile otherwise
+# where code is that `glp_rapids.cli.ship_cpu` made, and what has Numba compile as usual
 SHIPPED = Path(__file__).parents[1] / "jit" / "shipped_code"
-SWITCHES = ("NUMBA_OPT", "NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO", "NUMBA_LOOP_VECTORIZE",
-            "NUMBA_SLP_VECTORIZE", "NUMBA_ENABLE_PROFILING", "NUMBA_DISABLE_JIT")  # fmt: skip
+SWITCHES = {
+    "NUMBA_OPT": "3", "NUMBA_BOUNDSCHECK": "", "NUMBA_DEBUGINFO": "0", "NUMBA_LOOP_VECTORIZE": "1",
+    "NUMBA_SLP_VECTORIZE": "0", "NUMBA_ENABLE_PROFILING": "0", "NUMBA_DEBUG_NRT": "0",
+    "NUMBA_LLVM_REFPRUNE_PASS": "1", "NUMBA_LLVM_REFPRUNE_FLAGS": "all",
+}  # fmt: skip
 MARKS: dict[Status, str] = {
     "ok": "+", "not needed": " ", "missing": "-", "too old": "!", "too new": "!", "broken": "!",
 }  # fmt: skip
@@ -136,7 +140,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"GPU: {driver.describe() if driver else 'none found (nvidia-smi lists none)'}\n")
         print(as_text(rows))
         print(f"\n{verdict(done, driver is not None)}")
-        switched = any(name in os.environ for name in SWITCHES)
+        switched = any(os.environ.get(name, usual) != usual for name, usual in SWITCHES.items())
+        switched |= bool(sys.flags.optimize or installed("icc-rt"))
         print(of_first_calls(installed, switched=switched))
     return 0 if done[0].status == "ok" else 1
 

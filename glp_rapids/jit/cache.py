@@ -3,7 +3,8 @@
 Numba keeps an index for all signatures of a function: where several processes write it at the same
 time, one can end up with the code of another. Here a file is whole or not there, its name says all
 that the code depends on, and a checksum says whether it is what was written. Where nothing can be
-written or read, code is compiled in every process anew; that is said once, and is no error.
+written or read, code is made anew in every process, of what comes with the package if it can be;
+that is said once, and is no error.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _complain(problem: str) -> None:
     _complaint.append(problem)
     warnings.warn(
         f"compiled code cannot be kept on disk: {problem}. Results are the same, but what is not "
-        "kept takes some seconds to compile in every process; NUMBA_CACHE_DIR may name a folder "
+        "kept takes some seconds to make in every process; NUMBA_CACHE_DIR may name a folder "
         "that can be written",
         RuntimeWarning,
         stacklevel=2,
@@ -154,6 +155,7 @@ class KeptCpuCode(KeptCode, FunctionCache):
             _complain(str(error))
             # what comes with the package is loaded all the same
             self._py_func, self._name, self._files = function, repr(function), None
+            self.enable()
 
     @property
     def cache_path(self) -> str | None:
@@ -200,7 +202,10 @@ class KeptCpuCode(KeptCode, FunctionCache):
 
 
 def keep_on_disk(dispatcher: Any, kind: Callable, *arguments: Any) -> Any:
-    """Let a dispatcher's code be kept by a cache, ``kind(*arguments)``, if there is a place."""
+    """Let a dispatcher's code be kept by a cache, ``kind(*arguments)``, if there is a place.
+
+    A cache of CPU code finds out itself whether there is one.
+    """
     try:
         dispatcher._cache = kind(*arguments)
     except (OSError, RuntimeError) as error:  # the latter is Numba's
@@ -254,7 +259,7 @@ class SourceCache(KeptCpuCode):
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         _, *rest = super()._index_key(sig, codegen)
         source = self._source() or fingerprint(self._py_func)
-        return (text_of_types(sig), *rest, source)
+        return (text_of_types(sig), *rest, self._form, source)
 
     def _source(self) -> str | None:
         source = source_fingerprint(self._py_func)

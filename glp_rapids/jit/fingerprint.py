@@ -30,7 +30,7 @@ PLAIN = (
 )  # fmt: skip
 
 PACKAGE = Path(__file__).parents[1]
-BEGUN = time.time()  # when this process imported the package
+BEGUN = time.time()  # about when this process imported what it compiles
 
 
 class Elsewhere(Exception):
@@ -110,7 +110,9 @@ def _source(function: Callable) -> str:
 def file_digest(file: Path) -> str:
     """Return the digest of a file of this package."""
     try:
-        if file.stat().st_mtime > BEGUN:  # an upgrade of which this process knows nothing yet
+        times = file.stat()
+        # an upgrade of which this process knows nothing yet
+        if max(times.st_mtime, times.st_ctime) > BEGUN:
             raise Elsewhere(f"{file} is newer than what this process imported")
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:

@@ -4,9 +4,9 @@ The first call of a process without a cache spends nine tenths of its time on Nu
 lowering and LLVM's optimizer. What `ship_code` made of the same sources spares it that: assembling
 for the processor at hand is all that is left. A file holds what is compiled of one module, each
 under a digest of all that it is compiled from, as a cache's is; so code that is stale, or of other
-versions, is not found and never loaded. Unlike a cache's digests these name sources instead of
-bytecode, and no processor: one package serves all of a kind. Nor do they name NumPy, of which
-compiled code calls nothing: Numba has its own.
+versions, is not found and never loaded. The digests name sources, on which all versions of Python
+agree, and no processor: one package serves all of a kind. Nor do they name NumPy, of which compiled
+code calls nothing: Numba has its own.
 """
 
 from __future__ import annotations
