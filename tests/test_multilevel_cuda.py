@@ -71,7 +71,7 @@ def rows_of_a_caller(engine, labels):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("capability", "index_type", "weight_type"),
-    [((10, 0), np.int32, None), ((7, 5), np.int64, np.int64)],
+    [((10, 0), np.int32, None), ((7, 5), np.int64, np.int64), ((9, 0), np.int32, np.int32)],
 )
 def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
     found = compiled(monkeypatch, capability, index_type, weight_type)

@@ -1,4 +1,4 @@
-"""Reads back what Numba pickled, and imports nothing of its for that."""
+"""Reads back what Numba pickled, without what of Numba only compiling needs."""
 
 from __future__ import annotations
 
