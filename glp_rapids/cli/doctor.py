@@ -107,7 +107,7 @@ CONFLICTS = (
 DRIVERS = {12: "525", 13: "580"}
 LEAST_PYTHON = "3.11"
 # where code is that `glp_rapids.cli.ship_cpu` made, and what has Numba compile as usual
-SHIPPED = Path(__file__).parents[1] / "jit" / "shipped_code"
+SHIPPED = Path(__file__).parents[1] / "jit" / "shipped_cpu"
 SWITCHES = {
     "NUMBA_OPT": "3", "NUMBA_BOUNDSCHECK": "", "NUMBA_DEBUGINFO": "0", "NUMBA_LOOP_VECTORIZE": "1",
     "NUMBA_SLP_VECTORIZE": "0", "NUMBA_ENABLE_PROFILING": "0", "NUMBA_DEBUG_NRT": "0",

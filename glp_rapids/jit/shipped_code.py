@@ -29,7 +29,7 @@ from numba.core.compiler import compile_result
 
 from glp_rapids.jit.environments import Unpickler
 
-FOLDER = Path(__file__).with_name("shipped_code")
+FOLDER = Path(__file__).with_name("shipped_cpu")
 VERSIONS = f"numba-{numba.__version__}-llvmlite-{llvmlite.__version__}"  # a folder for each
 
 # To be counted up where what is kept, or how it is made, becomes another.
