@@ -298,11 +298,28 @@ def memory_free(device: DeviceName) -> int:
 def free_on_gpu() -> int | None:
     """Return the bytes that are free on the GPU; None where nobody can tell.
 
-    Another allocator than CuPy's own pool, as RMM's, may hold what it could give.
+    Another allocator than CuPy's own pool may hold what it could give. RMM's does not as it begins:
+    with cuDF imported, it asks CUDA for every array.
     """
     import cupy
 
-    return memory_free("gpu") if is_of_pool(cupy.cuda.get_allocator()) else None
+    allocate = cupy.cuda.get_allocator()
+    return memory_free("gpu") if is_of_pool(allocate) or _asks_cuda(allocate) else None
+
+
+def _asks_cuda(allocate: Any) -> bool:
+    """Tell whether an allocator is RMM's, and gives back to CUDA whatever is given back to it."""
+    rmm = sys.modules.get("rmm")
+    if rmm is None:
+        return False
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    if allocate is not rmm_cupy_allocator:
+        return False
+    resource = rmm.mr.get_current_device_resource()
+    while type(resource) in (rmm.mr.StatisticsResourceAdaptor, rmm.mr.TrackingResourceAdaptor):
+        resource = resource.get_upstream()
+    return type(resource) is rmm.mr.CudaMemoryResource
 
 
 class _ControlGroup(NamedTuple):

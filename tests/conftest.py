@@ -64,6 +64,15 @@ def cupy():
     return pytest.importorskip("cupy", reason="CuPy is not installed")
 
 
+@pytest.fixture
+def pool_of_cupy(cupy):
+    """CuPy's own allocator, which counts: whoever imports cuDF, an earlier test say, has RMM's."""
+    before = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(cupy.get_default_memory_pool().malloc)  # for all threads
+    yield
+    cupy.cuda.set_allocator(before)
+
+
 class NeedGpu(pytest.Item):
     """Stands for the tests of a file that need a GPU, where there is none: it is skipped."""
 
@@ -134,10 +143,8 @@ def data():
 
 
 @pytest.fixture
-def full_of_old():
+def full_of_old(cupy, pool_of_cupy):
     """Let new memory of a GPU hold what names no vertex: who reads that before writing fails."""
-    import cupy
-
     before = cupy.cuda.get_allocator()
 
     def allocated(size):

@@ -200,6 +200,10 @@ def test_a_sample_is_close():
         (((1, 2),), {"directed": "no"}, TypeError, "directed must be True or False"),
         (((1,),), {}, ValueError, r"sizes must be \(vertices, entries\)"),
         (((1, 2, 3, 4),), {}, ValueError, r"sizes must be \(vertices, entries\)"),
+        (((0, 5),), {}, ValueError, r"entries must be 0 without vertices, not 5"),
+        (((2**70, 5),), {}, ValueError, r"vertices must be at most 4,611,.*, not 1,180,"),
+        (((5, 11, 2),), {}, ValueError, r"longest_row must be at least the mean .* not 2"),
+        (((5, 11, 12),), {}, ValueError, r"longest_row .* no more than all of them, not 12"),
         (((1, -2),), {}, ValueError, "entries must be at least 0, not -2"),
         (((1.5, 2),), {}, TypeError, "vertices must be an integer"),
         (("edges.csv",), {}, FileNotFoundError, "there is no such file"),
@@ -217,6 +221,7 @@ def test_bad_input(arguments, options, error, words):
 
 @given(st.integers(0, 10**6), st.integers(0, 10**8), st.sampled_from([*estimate.ALGORITHMS][:4]))
 def test_any_sizes(vertices, entries, algorithm):
+    entries = entries if vertices else 0
     found = estimate_memory((vertices, entries), algorithm, memory_limit="64GB")
     assert (found["device_bytes"] + found["host_bytes"] >= 4 * vertices).all()
     assert found["fits"].all()

@@ -80,6 +80,7 @@ def test_any_program_in_strips_of_a_row(shared, program, kernel):
                 assert reported(found)["way"] == "hybrid"
 
 
+@pytest.mark.usefixtures("pool_of_cupy")
 @pytest.mark.parametrize(("program", "kernel"), of_kernel(CASES))
 def test_a_limit_holds(shared, program, kernel):
     weighted, directed = kernel.endswith("doubles"), kernel.startswith("directed")

@@ -14,7 +14,7 @@ from glp_rapids.propagation import run as run_of_programs
 from glp_rapids.propagation.engines import rank_gpu
 from glp_rapids.propagation.gpu_memory import gpu_bytes_of
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("pool_of_cupy")]
 
 
 def within(program, graph, devices):

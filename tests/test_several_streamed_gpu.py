@@ -12,7 +12,7 @@ from test_several_gpu import needs_two
 from glp_rapids import Program, compress, label_propagation, propagate
 from glp_rapids.propagation.engines import gpu_streamed, partitioned_streams
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("pool_of_cupy")]
 WAY = {"way": "streamed plain"}
 
 

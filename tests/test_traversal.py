@@ -20,6 +20,7 @@ from glp_rapids import (
     as_graph,
     betweenness_centrality,
     bfs,
+    layered_edges,
     multi_source_bfs,
     sssp,
     weakly_connected_components,
@@ -352,6 +353,7 @@ def test_what_sssp_cannot_be_told_is_told_to_as_graph():
         with pytest.raises(ValueError, match=r"source= of sssp is where it begins, .*as_graph"):
             sssp(roads, **ends, device="cpu")
     graph = as_graph(roads, source="a", destination="b", device="cpu")
-    with pytest.raises(ValueError, match=r"multigraph= does not apply to .*; tell as_graph"):
-        sssp(graph, 0, multigraph="min")
+    for search in (sssp, layered_edges):
+        with pytest.raises(ValueError, match=r"multigraph= does not apply to .*; tell as_graph"):
+            search(graph, 0, multigraph="min")
     assert sssp(graph, 0)["distance"].tolist() == [0, 1]

@@ -31,9 +31,11 @@ class HighWater:
 
 def counts() -> bool:
     """Tell whether `peak_memory` sees what is allocated: not where RMM has taken over."""
-    from glp_rapids.device import free_on_gpu
+    import cupy
 
-    return free_on_gpu() is not None
+    from glp_rapids.device import is_of_pool
+
+    return is_of_pool(cupy.cuda.get_allocator())
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """``python -m glp_rapids.cli.ship``: compile what first calls need, into the package itself.
 
 It is run before a wheel is built, on any machine with numba-cuda, and takes some minutes. `KERNELS`
-says what is compiled: what a call without a GPU would launch, were there one. The rest is left to
+says what is compiled: what a call without a GPU would launch, were there one; and what of it is in
+git, to be made anew and committed whenever its sources change. The rest is left to
 `glp_rapids.cli.warmup`, or to first calls.
 """
 
@@ -77,6 +78,7 @@ class Shipped(NamedTuple):
     weights: Any
     machines: tuple[tuple, ...] = ()
     earlier: Callable[[Any], dict[str, Any]] | None = None
+    in_git: bool = False
 
     def run(self, launch: Launch) -> None:
         """Call it on host arrays, with what stands for the launcher."""
@@ -92,6 +94,7 @@ class ShippedStages(NamedTuple):
     stages: tuple[Callable[[Any, np.ndarray], None], ...]
     weights: Any
     machines: tuple[tuple, ...] = ()
+    in_git: bool = False
 
     def run(self, launch: Launch) -> None:
         """Run them on host arrays, likewise."""
@@ -99,8 +102,8 @@ class ShippedStages(NamedTuple):
 
 
 KERNELS: dict[str, Shipped | ShippedStages] = {
-    "classic": Shipped(_classic, None, MACHINES),
-    "classic, float64": Shipped(_classic, np.float64, MACHINES),
+    "classic": Shipped(_classic, None, MACHINES, in_git=True),
+    "classic, float64": Shipped(_classic, np.float64, MACHINES, in_git=True),
     "classic, int64": Shipped(_classic, np.int64),
     "classic, float32": Shipped(_classic, np.float32),
     "warm": Shipped(_warm, None, MACHINES, _settled),
@@ -190,23 +193,40 @@ def _propagated(shipped: Shipped, launch: Launch) -> None:
 def ship_all(kernels: dict[str, Shipped | ShippedStages], say: Callable[[str], Any]) -> list[Path]:
     """Compile what is not there yet, and remove what is stale."""
     from glp_rapids.jit.ship import forget_others, ship
-    from glp_rapids.jit.shipped_kernels import name_of
 
     paths: list[Path] = []
     for title, shipped in kernels.items():
         begin = time.perf_counter()
         before = len(paths)
         for kernel, signature in launches(shipped):
-            paths += ship(kernel, signature, shipped.machines)
+            paths += ship(kernel, signature, shipped.machines, folder_of(shipped))
         size = sum(path.stat().st_size for path in set(paths[before:]))
         say(f"{title:<20}{time.perf_counter() - begin:7.1f} s{size / 1000:9.1f} KB")
-    current = [launches(shipped) for shipped in {**KERNELS, **kernels}.values()]
-    stale = forget_others(
-        {name_of(one.kernel.recipe, one.signature) for found in current for one in found}
+    stale = sum(
+        forget_others(names, folder)
+        for folder, names in current_names({**KERNELS, **kernels}).items()
     )
     if stale:
         say(f"removed {stale} files of older sources")
     return paths
+
+
+def folder_of(shipped: Shipped | ShippedStages) -> Path:
+    """Return where an entry of the table is kept."""
+    from glp_rapids.jit import shipped_kernels
+
+    return shipped_kernels.IN_GIT if shipped.in_git else shipped_kernels.FOLDER
+
+
+def current_names(kernels: dict[str, Shipped | ShippedStages]) -> dict[Path, set[str | None]]:
+    """Return the names of what is launched, as the sources are, by the folder where it is kept."""
+    from glp_rapids.jit.shipped_kernels import name_of
+
+    names: dict[Path, set[str | None]] = {}
+    for shipped in kernels.values():
+        found = {name_of(one.kernel.recipe, one.signature) for one in launches(shipped)}
+        names.setdefault(folder_of(shipped), set()).update(found)
+    return names
 
 
 def main() -> None:
@@ -217,12 +237,11 @@ def main() -> None:
     what = parser.parse_args().what or list(KERNELS)
     if unknown := set(what) - set(KERNELS):
         parser.error(f"WHAT must be some of {names}, not {', '.join(map(repr, sorted(unknown)))}")
-    from glp_rapids.jit.shipped_kernels import FOLDER
-
     chosen = {name: KERNELS[name] for name in what}
     paths = set(ship_all(chosen, lambda line: print(line, flush=True)))
-    size = sum(path.stat().st_size for path in paths)
-    print(f"{len(paths)} files of {size / 1e6:.2f} MB in {FOLDER}")
+    for folder in sorted({path.parent for path in paths}):
+        sizes = [path.stat().st_size for path in paths if path.parent == folder]
+        print(f"{len(sizes)} files of {sum(sizes) / 1e6:.2f} MB in {folder}")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def prepared_together(
     blocks = max(1, min(int(wanted), _most_together(loaded, threads)))
     _, packed = _described(arguments)
 
-    def again(last: Any) -> None:
+    def again(last: Any, _arrays: tuple = arguments) -> None:  # which hold what is pointed at
         _start(loaded, blocks, threads, packed + _described((last,))[1])
 
     return again

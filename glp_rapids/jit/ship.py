@@ -1,4 +1,4 @@
-"""Compile kernels without a GPU, into the folder of `shipped_kernels`.
+"""Compile kernels without a GPU, into the folders of `shipped_kernels`.
 
 All that a kernel is compiled by runs on any machine: Numba, NVVM and the assembler.
 """
@@ -85,8 +85,10 @@ def _text(made: Any, capability: tuple) -> str:
     return text
 
 
-def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> list[Path]:
-    """Compile a kernel into the folder: its text, and machine code for some GPUs.
+def ship(
+    kernel: Any, signature: tuple, machines: tuple[tuple, ...] = (), folder: Path | None = None
+) -> list[Path]:  # fmt: skip
+    """Compile a kernel into a folder: its text, and machine code for some GPUs.
 
     Parameters
     ----------
@@ -96,6 +98,8 @@ def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> lis
         The types of its arguments.
     machines
         Compute capabilities, as (9, 0, "a").
+    folder
+        Of `shipped_kernels`; None: the one that git ignores.
 
     Returns
     -------
@@ -105,7 +109,8 @@ def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> lis
     name = name_of(kernel.recipe, signature)
     if name is None:
         raise ValueError(f"{kernel.py_func.__name__} calls what is not this package's own")
-    text = shipped_kernels.FOLDER / f"{name}.ptx.xz"
+    folder = shipped_kernels.FOLDER if folder is None else folder
+    text = folder / f"{name}.ptx.xz"
     paths = {one: text.with_name(f"{name}.{machine(one)}.xz") for one in machines}
     if all(path.exists() for path in (text, *paths.values())):
         return [text, *paths.values()]
@@ -120,7 +125,7 @@ def ship(kernel: Any, signature: tuple, machines: tuple[tuple, ...] = ()) -> lis
     if library._setup_functions or _states(made) != _states(rebuilt(kept, signature)):
         raise ValueError(f"{name}: numba-cuda made a kernel of more than what is kept of it")
     # Numba gives a kernel another name every time, so code and text must be of one time.
-    for path in shipped_kernels.FOLDER.glob(f"{name}.*"):
+    for path in folder.glob(f"{name}.*"):
         path.unlink()
     for one, path in paths.items():
         _write(path, bytes(library.get_cubin(cc=one).code))
@@ -141,20 +146,20 @@ def _states(kernel: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.tmp")
     beside.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
     beside.replace(path)
 
 
-def forget_others(names: set[str]) -> int:
+def forget_others(names: set[str], folder: Path) -> int:
     """Remove kernels of other names: of older sources, so never loaded. Return their files' number.
 
     Names are as `name_of` gives them.
     """
     stale = [
         path
-        for path in shipped_kernels.FOLDER.glob("*.xz*")
+        for path in folder.glob("*.xz*")
         if ".".join(path.name.split(".")[:2]) not in names
     ]
     for path in stale:

@@ -34,7 +34,17 @@ from glp_rapids.jit.fingerprint import (
 )
 from glp_rapids.jit.shipped_code import complain_of
 
+try:
+    import numba_cuda
+except ImportError:  # as where kernels run in Numba's simulator
+    numba_cuda = None
+
+# A number of numba-cuda's that changes more often says nothing of how kernels take arguments.
+VERSION = numba_cuda.__version__.split(".")[:2] if numba_cuda else []
+
+# What is made before a wheel is built, and what git has, of kernels that first calls need most.
 FOLDER = Path(__file__).with_name("shipped")
+IN_GIT = Path(__file__).with_name("shipped_gpu") / f"numba-cuda-{'.'.join(VERSION)}"
 
 Capability = tuple[int, int]
 
@@ -83,8 +93,6 @@ def machine(capability: tuple) -> str:
 
 def name_of(recipe: Recipe, signature: Any) -> str | None:
     """Return the name of a kernel's files, or None if it is not all this package's own."""
-    import numba_cuda
-
     source = source_fingerprint(recipe.function)
     digest = recipe.digest
     if recipe.program is not None:
@@ -96,20 +104,19 @@ def name_of(recipe: Recipe, signature: Any) -> str | None:
         machinery = [file_digest(Path(__file__).with_name(name)) for name in MACHINERY]
     except Elsewhere:
         return None
-    # A number of numba-cuda's that changes more often says nothing of how kernels take arguments.
-    version = numba_cuda.__version__.split(".")[:2]
     options = sorted(recipe.options.items())
-    parts = [source, digest, text_of_types(signature), str(options), *machinery, *version]
+    parts = [source, digest, text_of_types(signature), str(options), *machinery, *VERSION]
     parts += map(str, (config.BOUNDSCHECK, config.CUDA_DEBUGINFO_DEFAULT, sys.flags.optimize))
     return f"{recipe.function.__name__}.{digest_of(parts)[:32]}"
 
 
 def load(recipe: Recipe, signature: Any, target_context: Any) -> Any:
     """Return a kernel as Numba would compile it, loaded on the current GPU; None: there is none."""
-    if not FOLDER.is_dir() or (name := name_of(recipe, signature)) is None:
+    folders = [folder for folder in (IN_GIT, FOLDER) if folder.is_dir()]
+    if not folders or (name := name_of(recipe, signature)) is None:
         return None
-    text = FOLDER / f"{name}.ptx.xz"
-    if not text.exists():
+    text = next(filter(Path.exists, (folder / f"{name}.ptx.xz" for folder in folders)), None)
+    if text is None:
         return None
     # Whatever is wrong with what came with the package, the compiler can do without it.
     try:
@@ -119,7 +126,7 @@ def load(recipe: Recipe, signature: Any, target_context: Any) -> Any:
         capability = library._ensure_cc(None)
         if library._ptx_cache.get(capability) is None:  # older than all families
             return None
-        _put_on_gpu(library, name, capability)
+        _put_on_gpu(library, text.with_name(f"{name}.{machine(capability)}.xz"), capability)
     except Exception as error:
         complain_of(text, error)
         return None
@@ -146,18 +153,17 @@ def rebuilt(kept: dict[str, Any], signature: Any) -> Any:
     )  # fmt: skip
 
 
-def _put_on_gpu(library: Any, name: str, capability: tuple) -> None:
+def _put_on_gpu(library: Any, path: Path, capability: tuple) -> None:
     """Load a kernel's machine code, if it came with the package, or else assemble its text."""
     from numba.cuda.cudadrv.driver import ObjectCode
 
-    path = FOLDER / f"{name}.{machine(capability)}.xz"
     if path.exists():
         try:
             content = _content(path)
         except (lzma.LZMAError, EOFError, OSError) as error:
             complain_of(path, error)
         else:
-            library._cubin_cache[capability] = ObjectCode.from_cubin(content, name=name)
+            library._cubin_cache[capability] = ObjectCode.from_cubin(content, name=path.stem)
             library._linkerinfo_cache[capability] = ""
             # A driver may be older than the toolkit that made it, and says so in many ways.
             with contextlib.suppress(Exception):

@@ -19,6 +19,7 @@ from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.schedule import spans_of
 
 LONG = 1024  # entries of a row; shorter ones are no hubs to a GPU
+MOST = 1 << 62  # vertices, entries
 ROOT_OF_ENTRIES = 16  # a longest row is taken for so many times that, where nobody says
 
 
@@ -64,8 +65,19 @@ def of_sizes(
         )
     for name, size in zip(("vertices", "entries", "longest_row"), sizes, strict=False):
         check_integer(name, size, 0)
+        if size > MOST:
+            raise ValueError(f"{name} must be at most {MOST:,}, not {size:,}")
     vertices, entries = map(int, sizes[:2])
-    longest = int(sizes[2]) if len(sizes) == 3 else ROOT_OF_ENTRIES * math.isqrt(entries)
+    if entries and not vertices:
+        raise ValueError(f"entries must be 0 without vertices, not {entries:,}")
+    longest = ROOT_OF_ENTRIES * math.isqrt(entries)
+    if len(sizes) == 3:
+        longest = int(sizes[2])
+        if not -(-entries // max(vertices, 1)) <= longest <= entries:
+            raise ValueError(
+                f"longest_row must be at least the mean of {entries:,} entries over {vertices:,} "
+                f"vertices, and no more than all of them, not {longest:,}"
+            )
     dtype = None
     if weight is not None:
         check_choice("weight", weight, ("int64", "float32", "float64"))

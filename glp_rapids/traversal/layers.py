@@ -20,7 +20,13 @@ from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import set_attributes, to_frame
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
-from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
+from glp_rapids.traversal.search import (
+    Search,
+    check_unreachable,
+    cutoff_of,
+    lists_of,
+    refuse_multigraph,
+)
 from glp_rapids.traversal.sssp import refuse_long_paths
 
 if TYPE_CHECKING:
@@ -86,7 +92,8 @@ def layered_edges(
     Raises
     ------
     ValueError
-        If ``start`` is empty or has an id that is no vertex, or there is no such ``folder``.
+        If ``start`` is empty or has an id that is no vertex, there is no such ``folder``, or
+        ``multigraph`` is given for a `Graph`, which was built before.
     TypeError
         If an argument is of another type than described.
     LackOfMemory
@@ -119,6 +126,7 @@ def layered_edges(
     >>> layers.path_counts()["paths"].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
+    refuse_multigraph(graph, edges)
     edges = {"multigraph": "min", **edges}
     limits = {"memory_limit": memory_limit, "folder": folder}
     search = Search(graph, direction, edges, "bfs", "rows_in_order", **limits)

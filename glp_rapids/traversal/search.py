@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from glp_rapids.common.checks import (
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use, to_host
 from glp_rapids.frames.kinds import null_where, set_attributes
+from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.traversal.engines import (
     Lists,
@@ -41,6 +43,14 @@ if TYPE_CHECKING:
 Array = Any
 Unreachable = Literal["max", "null", "drop"]
 UNREACHABLE = ("max", "null", "drop")
+
+
+def refuse_multigraph(graph: Any, edges: Mapping[str, Any]) -> None:
+    """Refuse to say of a graph that is built what becomes of duplicates."""
+    if isinstance(graph, BaseGraph) and "multigraph" in edges:
+        raise ValueError(
+            f"multigraph= does not apply to a glp_rapids.{type(graph).__name__}; tell as_graph"
+        )
 
 
 class Search:

@@ -11,10 +11,15 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
-from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.columns import UnknownColumns
 from glp_rapids.traversal.engines import Found, largest
-from glp_rapids.traversal.search import Search, check_unreachable, cutoff_of, lists_of
+from glp_rapids.traversal.search import (
+    Search,
+    check_unreachable,
+    cutoff_of,
+    lists_of,
+    refuse_multigraph,
+)
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
@@ -133,10 +138,7 @@ def sssp(
     check_unreachable(unreachable)
     check_choice("strategy", strategy, STRATEGIES, "'near-far' or 'wolfpath'")
     cutoff_of(cutoff, np.dtype(np.float64))
-    if isinstance(graph, BaseGraph) and "multigraph" in edges:
-        raise ValueError(
-            f"multigraph= does not apply to a glp_rapids.{type(graph).__name__}; tell as_graph"
-        )
+    refuse_multigraph(graph, edges)
     edges = {"multigraph": "min", **edges, "weight": weight}
     methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "rows_in_order")
     try:
