@@ -18,10 +18,10 @@ def test_what_is_left_is_found_in_the_next_round():
     def work(rank, last):
         for number in range(last):
             rounds.leave(number, rank, 10 * number + rank)
-            yield
+            yield ""
             heard.append((number, rank, list(rounds.left(number))))
 
-    in_rounds([work(rank, 5) for rank in range(3)], nowhere)
+    in_rounds([work(rank, 5) for rank in range(3)], {"": nowhere}, "")
     assert [(number, rank) for number, rank, _ in heard] == [
         (number, rank) for number in range(5) for rank in range(3)
     ]
@@ -32,18 +32,20 @@ def test_each_works_in_its_scope_until_it_is_through():
     now, done = [], []
 
     @contextlib.contextmanager
-    def scope(rank):
-        now.append(rank)
+    def scope(rank, name):
+        now.append((rank, name))
         yield
         now.pop()
 
     def work(rank):
-        for _ in range(rank):
-            assert now == [rank]
-            yield
+        for step in range(rank):
+            assert now == [(rank, f"scope {step % 2}")]
+            yield f"scope {(step + 1) % 2}"
         done.append(rank)
 
-    in_rounds([work(2), work(0), work(1)], lambda rank: scope((2, 0, 1)[rank]))
+    ranks = 2, 0, 1
+    scopes = {f"scope {n}": lambda at, n=n: scope(ranks[at], f"scope {n}") for n in range(2)}
+    in_rounds([work(rank) for rank in ranks], scopes, "scope 0")
     assert (done, now) == ([0, 1, 2], [])
 
 
@@ -52,12 +54,12 @@ def test_an_error_of_one_ends_all():
 
     def fails(rank):
         begun.append(rank)
-        yield
+        yield ""
         if rank == 1:
             raise ValueError("a mistake")
-        yield
+        yield ""
         pytest.fail("rank 0 went on")
 
     with pytest.raises(ValueError, match="a mistake"):
-        in_rounds([fails(0), fails(1)], nowhere)
+        in_rounds([fails(0), fails(1)], {"": nowhere}, "")
     assert begun == [0, 1]

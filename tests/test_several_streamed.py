@@ -40,7 +40,7 @@ class ModelledGpus(PartitionedStreamsEngine):
         self._find_parts(given[0], devices)
         PartitionedEngine.__init__(self, *given, devices)
 
-    _scope = _leading = PartitionedEngine._scope
+    _scope = _leading = _launching = PartitionedEngine._scope
     advance = PartitionedEngine.advance
 
     def _works_on_given(self, rank):

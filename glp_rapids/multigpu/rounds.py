@@ -7,7 +7,7 @@ would have to meet after every class of a sweep, which takes longer than the lau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,15 +28,19 @@ class Rounds:
         return self._left[number & 1]
 
 
-def in_rounds(
-    works: Sequence[Iterator[None]], scope: Callable[[int], AbstractContextManager[Any]]
-) -> None:
-    """Do what ranks have to do, each up to its next ``yield`` in turn, until all are through."""
-    going = dict(enumerate(works))
+Scope = Callable[[int], AbstractContextManager[Any]]
+
+
+def in_rounds(works: Sequence[Iterator[str]], scopes: Mapping[str, Scope], first: str) -> None:
+    """Do what ranks have to do, each up to its next ``yield`` in turn, until all are through.
+
+    A rank yields the name of the scope in which it goes on; all begin in the one named ``first``.
+    """
+    going = dict.fromkeys(range(len(works)), first)
     while going:
-        for rank, work in list(going.items()):
-            with scope(rank):
+        for rank, name in list(going.items()):
+            with scopes[name](rank):
                 try:
-                    next(work)
+                    going[rank] = next(works[rank])
                 except StopIteration:
                     del going[rank]

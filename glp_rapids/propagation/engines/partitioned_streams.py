@@ -18,10 +18,35 @@ from glp_rapids.multigpu.rounds import Rounds, in_rounds
 from glp_rapids.propagation.engines.partitioned import PartitionedEngine
 from glp_rapids.propagation.engines.partitioned_gpu import PartitionedGpuEngine, copied, how_of
 from glp_rapids.propagation.engines.rank_streamed import (
+    BARE,
+    FULL,
     StreamedPackedRankEngine,
     StreamedRankEngine,
 )
 from glp_rapids.propagation.workload import Workload
+
+
+class _Launching:
+    """The scope of a GPU without what Numba needs to load a kernel, and without a watch.
+
+    A sweep enters it for every class and rank; a generator that also tells Numba takes longer than
+    what is done in it.
+    """
+
+    __slots__ = ("_device", "_stream")
+
+    def __init__(self, device: int) -> None:
+        from cupy import cuda
+
+        self._device, self._stream = cuda.Device(device), cuda.Stream.null
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        self._stream.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.__exit__(*error)
+        self._device.__exit__(*error)
 
 
 class PartitionedStreamsEngine(PartitionedGpuEngine):
@@ -63,7 +88,7 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
         ]
         with in_turn, contextlib.ExitStack() as settling:
             try:
-                in_rounds(works, self._leading)
+                in_rounds(works, {FULL: self._leading, BARE: self._launching}, FULL)
                 over = self._schedules[0].over or bool(self.failure())
             finally:
                 for rank in range(len(works) if over else 0):  # all, even if one cannot
@@ -72,6 +97,10 @@ class PartitionedStreamsEngine(PartitionedGpuEngine):
     def _settle(self, rank: int) -> None:
         with self._leading(rank):
             self._engines[rank].settle()
+
+    def _launching(self, rank: int) -> contextlib.AbstractContextManager[None]:
+        """Likewise, for launches of what is loaded, copies and events: nothing is allocated."""
+        return _Launching(int(self._devices[rank]))
 
     @contextlib.contextmanager
     def _leading(self, rank: int) -> Iterator[None]:

@@ -45,6 +45,7 @@ from glp_rapids.propagation.workload import TooLittleMemory, Workload
 
 Array = Any
 MESSAGES = 2  # in turn: one may still be read when the next one is written
+FULL, BARE = "to load and allocate", "to launch"  # what a rank goes on to do (`rounds.in_rounds`)
 _building = forks.Lock()
 PACK = kernel(outcomes.pack_outcome, "outcomes for other ranks")
 UNPACK = kernel(outcomes.unpack_outcome, "outcome of another rank")
@@ -55,6 +56,18 @@ class Messages(NamedTuple):
 
     device: int | None
     arrays: list[Array]
+
+
+class ClassStep(NamedTuple):
+    """What a sweep updates together: some classes, or all."""
+
+    first: int  # strips, from here
+    end: int
+    own: list[int]  # of these those of this rank that hold anything
+    begin: int  # position
+    told: Told  # without slack
+    sizes: list[int]  # bytes that each rank tells
+    sizes_with_slack: list[int]
 
 
 class Evaluated(NamedTuple):
@@ -80,6 +93,7 @@ class StreamedRankEngine(StreamedGpuEngine):
         self._exchange, self._rounds, self._reach = exchange, rounds, reach
         self._share = Share(exchange.rank, exchange.ranks)
         self._round, self._turn = 0, 0  # of what is told, and of messages
+        self._class_steps: dict[int, list[ClassStep]] = {}
         super().__init__(workload, compiled, fields)
         self._make_messages()
 
@@ -174,6 +188,8 @@ class StreamedRankEngine(StreamedGpuEngine):
             for turn in range(MESSAGES)
         ]
         self._copied = copied
+        # Recorded in turn as well: the others wait for one before it is recorded again.
+        self._written = [self._new_event() for _ in range(MESSAGES)]
 
     def _as_outcome(self, message: Array) -> Outcome:
         """See the bytes of messages as what they may tell."""
@@ -193,7 +209,7 @@ class StreamedRankEngine(StreamedGpuEngine):
         """Refuse to go on alone."""
         raise NotImplementedError("ranks are led together, see `sweeps`")
 
-    def sweeps(self, schedule: Schedule, most: int) -> Iterator[None]:
+    def sweeps(self, schedule: Schedule, most: int) -> Iterator[str]:
         """Do up to so many sweeps; yield where the others have to come as far."""
         if self._transfers is None:
             self._make_buffer()
@@ -204,7 +220,7 @@ class StreamedRankEngine(StreamedGpuEngine):
             self._prepare(how)
             yield from self._classes_in_strips(fetched)
             self._record(schedule, before)
-            told = yield from self._told((schedule.changed[-1], self._failure))
+            told = yield from self._told((schedule.changed[-1], self._failure), FULL)
             agree([changed for changed, _ in told])
             self._failure = min(failure for _, failure in told)
             self._end_sweep(schedule)
@@ -216,14 +232,14 @@ class StreamedRankEngine(StreamedGpuEngine):
         if self._xp is not np:
             self._xp.cuda.get_current_stream().synchronize()
 
-    def _told(self, value: Any) -> Generator[None, None, list[Any]]:
+    def _told(self, value: Any, then: str) -> Generator[str, None, list[Any]]:
         """Tell all ranks something; return what all tell, once they have."""
         self._round += 1
         self._rounds.leave(self._round, self._share.rank, value)
-        yield
+        yield then
         return self._rounds.left(self._round)
 
-    def _classes_in_strips(self, fetched: set[int]) -> Iterator[None]:
+    def _classes_in_strips(self, fetched: set[int]) -> Iterator[str]:
         """Evaluate and update all classes: own strips, then all ranks' outcome, then the update."""
         found, transfers = self._strips, self._transfers
         coming = self._coming
@@ -233,10 +249,10 @@ class StreamedRankEngine(StreamedGpuEngine):
         asked = transfers.waiting
         turns = {strip: turn for turn, strip in enumerate(coming)}
         done: Evaluated | None = None
-        for first, end, own in self._classes(self._now[0].span):
+        for step in self._classes(self._now[0].span):
+            first, end, own = step.first, step.end, step.own
             come = [strip for strip in own if strip in turns]
-            begin = int(found.positions[first])
-            self._update(done, own != come, first, come[0] if come else end, begin)
+            self._update(done, own != come, first, come[0] if come else end, step.begin)
             held, slot = end - 1, None
             for strip, behind in zip(come, [*come, end][1:], strict=True):
                 self._give_back(slot)
@@ -246,10 +262,10 @@ class StreamedRankEngine(StreamedGpuEngine):
                 held, slot = strip, transfers.take()
                 self._step(strip, behind, slot, strip not in fetched, updated=0)
             done = Evaluated(end, held, slot)
-            yield from self._exchange_outcome(first, end)
+            yield from self._exchange_outcome(step)
         if done is not None:
             self._update(done, False, done.end, done.end, int(found.positions[done.end]), last=True)
-            yield  # all have their last launch before anybody waits for one
+            yield FULL  # all have their last launch before anybody waits for one
 
     def _update(
         self, done: Evaluated | None, stays: bool, first: int, end: int, since: int,
@@ -268,13 +284,31 @@ class StreamedRankEngine(StreamedGpuEngine):
         self._step(held, behind, done.slot, True, since=since, updated=done.end, last=last)
         self._give_back(done.slot)
 
-    def _classes(self, span: int) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield the classes of a sweep that updates ``span`` together: strips, and own ones."""
-        found = self._strips
+    def _classes(self, span: int) -> list[ClassStep]:
+        """Return the steps of a sweep that updates ``span`` classes together, or all (0)."""
+        steps = self._class_steps.get(span)
+        if steps is None:
+            steps = self._class_steps[span] = self._new_class_steps(span)
+        return steps
+
+    def _new_class_steps(self, span: int) -> list[ClassStep]:
+        found, a_class = self._strips, self._strips.a_class
         filled = found.own & (np.diff(found.positions) > 0)
-        for first in range(0, found.place.size, span * found.a_class):
-            end = min(first + span * found.a_class, found.place.size)
-            yield first, end, (np.flatnonzero(filled[first:end]) + first).tolist()
+        positions = np.pad(self._ends, ((0, 0), (1, 0)))
+        number, steps = found.place.size // a_class, []
+        for one in range(0, number, span):
+            behind = min(one + span, number)
+            first, end = one * a_class, behind * a_class
+            told = Told(np.int64(one), np.int64(behind), self._kinds_told(False)[1], False)
+            sizes = [
+                outcomes.bytes_told(
+                    positions[:, behind] - positions[:, one], *self._kinds_told(slack)
+                ).tolist()
+                for slack in (False, True)
+            ]
+            own = (np.flatnonzero(filled[first:end]) + first).tolist()
+            steps.append(ClassStep(first, end, own, int(found.positions[first]), told, *sizes))
+        return steps
 
     def _step(
         self, first: int, end: int, slot: int | None, filled: bool, *, updated: int,
@@ -282,9 +316,7 @@ class StreamedRankEngine(StreamedGpuEngine):
     ) -> None:  # fmt: skip
         """Launch the kernel for some strips."""
         clear(self._counters)
-        numbers = map(np.int64, (first, end, slot or 0))
-        ends = map(np.int64, (since, EVERYTHING, updated))
-        self._launch(Step(*numbers, filled, last, *ends))
+        self._launch(Step(first, end, slot or 0, filled, last, since, EVERYTHING, updated))
 
     def _give_back(self, slot: int | None) -> None:
         if slot is not None:
@@ -292,22 +324,22 @@ class StreamedRankEngine(StreamedGpuEngine):
 
     # ------------------------------------------------------------ what ranks tell one another
 
-    def _exchange_outcome(self, first: int, end: int) -> Iterator[None]:
-        """Tell the others what came of this rank's part of a class; take in what they tell."""
-        a_class, rank = self._strips.a_class, self._share.rank
-        first, end = first // a_class, -(-end // a_class)
-        kinds = self._kinds_told(bool(self._now[1]))
-        positions = self._ends[:, end - 1] - (self._ends[:, first - 1] if first else 0)
-        sizes = outcomes.bytes_told(positions, *kinds).tolist()
+    def _exchange_outcome(self, step: ClassStep) -> Iterator[str]:
+        """Tell the others what came of this rank's part of classes; take in what they tell."""
+        rank, slack = self._share.rank, bool(self._now[1]) and self._workload.skip
+        sizes = step.sizes_with_slack if slack else step.sizes
         if self._share.ranks == 1 or not any(sizes):
             return
-        told = Told(np.int64(first), np.int64(end), *kinds[1:])
+        told = step.told._replace(slack=slack)
         turn = self._turn = (self._turn + 1) % MESSAGES
         # All had read what it was before when they wrote what this one last waited for.
         if sizes[rank]:
             self._pack[turn](told)
         self._exchange.bytes += (self._share.ranks - 1) * sizes[rank]
-        written = yield from self._told(self._event())
+        event = self._written[turn]
+        if event is not None:
+            event.record()
+        written = yield from self._told(event, BARE)
         for other, event in enumerate(written):
             if other != rank and event is not None:
                 self._xp.cuda.get_current_stream().wait_event(event)
@@ -319,13 +351,9 @@ class StreamedRankEngine(StreamedGpuEngine):
                 fetch(self._copied, theirs.arrays[turn][:size], theirs.device)
             self._unpack[turn][other](told)
 
-    def _event(self) -> Any:
-        """Return an event of what this GPU has to do so far."""
-        if self._xp is np:
-            return None
-        event = self._xp.cuda.Event(disable_timing=True)
-        event.record()
-        return event
+    def _new_event(self) -> Any:
+        """Make an event of what this GPU has to do so far."""
+        return None if self._xp is np else self._xp.cuda.Event(disable_timing=True)
 
     def bytes_of_messages(self) -> int:
         """Count what no pool gives, and nobody has counted."""
