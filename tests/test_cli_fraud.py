@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_line import cpu, fails
@@ -173,6 +174,34 @@ def test_a_number_counts_the_unit_of_times(tmp_path, capsys):
         ]  # fmt: skip
     found = replayed(tmp_path, capsys, ["2026-01-01", "2026-01-02"], "--days", 9, "--every", "1")
     assert found == [["2026-01-02 00:00:00", "new"]]
+
+
+def test_ticks_of_fractions_do_not_drift(tmp_path, capsys):
+    """46 of them are 4.6, and added up a little more: the window would end a tick too late."""
+    how = "--days", 4.6000000000000005, "--every", 0.1
+    found = replayed(tmp_path, capsys, [0.05, 4.6000000000000005], *how)
+    assert [event for _, event in found] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("time", "", r"holds 1 null\(s\)"),
+        ("amount", "-5", r"negative .* the first -5\.0 at row 17"),
+    ],
+)
+def test_all_rows_are_checked_before_the_first_tick(tmp_path, column, value, words, capsys):
+    frame = pd.DataFrame(CLIQUE, columns=["source", "destination"]).astype(str)
+    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(len(frame)), "D")
+    frame = frame.assign(amount="1", time=days.astype(str))
+    frame.loc[17, column] = value
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "black.txt").write_text("1\n")
+    folder = tmp_path / "state"
+    said = fails(capsys, "monitor", tmp_path / "rows.csv", "--seeds", tmp_path / "black.txt",
+                 "--days", 30, "--folder", folder)  # fmt: skip
+    assert re.search(words, said)
+    assert not folder.exists()
 
 
 def test_a_time_that_is_none_is_shown_with_its_row(payments, tmp_path, capsys):

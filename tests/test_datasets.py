@@ -75,6 +75,11 @@ def test_activity_and_popularity_are_heavy_tailed_and_honest_pairs_repeat():
         ({"rows": 0}, "rows must be at least 1"),
         ({"rings": -1}, "rings must be at least 0"),
         ({"ring_accounts": (3, 2)}, "ring_accounts must be"),
+        ({"ring_accounts": 5}, r"ring_accounts must be \(smallest, largest\) .* not 5"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"start": "foo"}, "start must be a date, as '2026-01-01', not 'foo'"),
+        ({"start": "NaT"}, "start must be a date"),
+        ({"days": 10**15}, "days must end before the year 10000"),
         ({"rows": 100, **SMALL}, "more than half of rows=100"),
         ({"accounts": 50, "rings": 4}, "of the 50 accounts"),
         ({"merchants": 5, "rings": 4}, "of the 5 merchants"),
@@ -153,6 +158,13 @@ def test_drifting_transactions_depend_on_the_seed_alone_and_refuse_nonsense(drif
     assert truth.empty
 
 
+def test_a_blacklist_has_each_member_once(drifting):
+    _, truth = drifting
+    drawn = blacklist(truth, 0.2)
+    assert drawn.is_unique
+    assert len(drawn) == round(0.2 * truth["vertex"].nunique()) < 0.2 * len(truth)
+
+
 def test_blacklist_draws_a_share_of_the_members(small):
     _, truth = small
     drawn = blacklist(truth, 0.2, seed=1)
@@ -162,8 +174,13 @@ def test_blacklist_draws_a_share_of_the_members(small):
     assert drawn.equals(blacklist(truth, 0.2, seed=1))
     assert not drawn.equals(blacklist(truth, 0.2, seed=2))
     assert len(blacklist(truth, 1e-9)) == 1
-    with pytest.raises(ValueError, match="fraction"):
-        blacklist(truth, 0)
+    for fraction in (0, "a", float("nan")):
+        with pytest.raises(ValueError, match="fraction"):
+            blacklist(truth, fraction)
+    with pytest.raises(TypeError, match="truth must be a pandas frame"):
+        blacklist([1, 2, 3])
+    with pytest.raises(ValueError, match="truth has no column 'vertex'"):
+        blacklist(truth[["ring"]])
     with pytest.raises(ValueError, match="empty"):
         blacklist(truth[:0])
 

@@ -59,6 +59,33 @@ def test_clusters_take_kinds_and_honest_accounts(device):
     assert "p6" not in cleared.members["vertex"].tolist()
 
 
+@pytest.mark.parametrize("loops", [1, 2, 12])
+def test_what_accounts_pay_to_themselves_hides_nobody(loops, device):
+    ring = [(i, j) for i in range(8) for j in range(i)]
+    rest = [(20 + i, 21 + i) for i in range(9)] + [(7, 20)]
+    expected = find_clusters(pd.DataFrame(ring + rest, columns=["src", "dst"]), [0], device=device)
+    assert len(expected.members) == 8
+    for who in (range(8), [7]):
+        edges = ring + rest + [(one, one) for one in who] * loops
+        frame = pd.DataFrame(edges, columns=["src", "dst"]).sample(frac=1, random_state=0)
+        found = find_clusters(frame, [0], device=device)
+        for name in ("clusters", "members"):
+            one, other = getattr(found, name), getattr(expected, name)
+            assert one.equals(other)
+
+
+def test_nobody_is_a_partner_of_its_own(device):
+    star = [(0, 1), (0, 2), (0, 3), (3, 4)]
+    expected = account_scores(pd.DataFrame(star, columns=["a", "b"]), [1], hubs=3,
+                              source="a", destination="b", device=device)  # fmt: skip
+    loop = pd.DataFrame([*star, (0, 0)], columns=["a", "b"])
+    found = account_scores(loop, [1], hubs=3, source="a", destination="b", device=device)
+    assert found["score"].tolist() == expected["score"].tolist()
+    assert found["score"].to_numpy().min() > 0
+    fewer = account_scores(loop, [1], hubs=2, source="a", destination="b", device=device)
+    assert fewer["score"].tolist()[0] == 0
+
+
 def test_a_seed_may_be_absent_of_each_kind(device):
     seeds = {"a": 1, "z": 2}
     found = account_scores(EDGES, seeds, absent="drop", good=["nobody"], device=device)

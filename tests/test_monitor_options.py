@@ -17,6 +17,7 @@ from glp_rapids.fraud import (
     explain,
     features,
     find_clusters,
+    journal,
 )
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.ingest.read import as_graph
@@ -38,8 +39,8 @@ def inside(parts, end, days=DAYS):
 def faded_edges(rows, half_life, scale=None):
     """What pairs count by age, computed from the newest time: scores know no common factor.
 
-    ``scale``: of amounts, which count in whole units at the end of a period of 8 half-lives. Those
-    of the old end of a window are a few units, so they are rounded here as well.
+    ``scale``: of amounts, which count in whole units at the beginning of a period of 8 half-lives.
+    Those of the old end of a window are a few units, so they are rounded here as well.
     """
     length, zero = pd.Timedelta(half_life), pd.Timestamp(0)
     worth = 2.0 ** -((rows["time"].max() - rows["time"]) / length)
@@ -47,7 +48,7 @@ def faded_edges(rows, half_life, scale=None):
         period = 8 * length
         end = zero + ((rows["time"].max() - zero) // period + 1) * period
         cut = np.ceil((end - rows["time"]) / length * 1024) / 1024
-        worth = (rows["amount"] * scale * 2.0**-cut).round().clip(lower=1)
+        worth = (rows["amount"] * scale * 2.0 ** (8 - cut)).round().clip(lower=1)
     ends = np.sort(rows[["source", "destination"]].to_numpy(), axis=1)
     frame = pd.DataFrame({"src": ends[:, 0], "dst": ends[:, 1], "w": worth})
     return frame.groupby(["src", "dst"], as_index=False).sum()
@@ -102,8 +103,69 @@ def test_ages_in_microseconds_and_in_floats_count_as_powers_of_two():
         for number, one, worth in zip(decay.counts(times, units, 0), times, units, strict=True):
             since = Fraction(one) / Fraction(decay.half_life)
             step = since // Fraction(1, 1024)
-            exact = int(worth) * 2.0 ** float(Fraction(step, 1024) - 8)
+            exact = int(worth) * 2.0 ** float(Fraction(step, 1024))
             assert abs(int(number) - max(exact, min(worth, 1))) <= 0.5 + exact * 1e-15
+
+
+@pytest.mark.parametrize(("decimals", "unit"), [(0, 1), (4, 1e-4)])
+def test_amounts_that_are_new_count_what_they_are_on_any_day(decimals, unit, device):
+    found = []
+    for day in pd.date_range("2026-01-01", periods=9, freq="10D"):
+        rows = pd.DataFrame({"source": [0, 0, 2], "destination": [1, 2, 3], "time": day,
+                             "amount": np.array([1.0, 100.0, 300.0]) * unit})  # fmt: skip
+        for half_life in ("10D", None):
+            window = SlidingWindow(5, decimals=decimals, device=device)
+            watch = Monitor(window, [0], weight="amount", half_life=half_life)
+            watch.update(rows)
+            found.append(to_pandas(watch.scores)["score"])
+    assert found[0].iloc[1] == pytest.approx(0.08, abs=0.001)
+    for one in found[1:]:  # the least amount is one unit, which is rounded at any age
+        np.testing.assert_allclose(one, found[0], atol=0.03)
+
+
+def test_amounts_that_may_grow_beyond_64_bits_are_refused(device):
+    rows = pd.DataFrame({"source": [0] * 4, "destination": [1] * 4, "time": [0.0, 1.0, 2.0, 3.0],
+                         "amount": 2.0**53})  # fmt: skip
+    window = SlidingWindow(5, decimals=0, device=device)
+    window.append(rows)
+    assert len(window) == 4
+    with pytest.raises(ValueError, match="too much for 64 bits"):
+        Monitor(window, [0], weight="amount", half_life=10.0)
+    Monitor(window, [0], weight="amount")
+    fresh = SlidingWindow(5, decimals=0, device=device)
+    watch = Monitor(fresh, [0], weight="amount", half_life=10.0)
+    with pytest.raises(ValueError, match="too much for 64 bits"):
+        watch.update(rows)
+    assert len(fresh) == 0
+
+
+def test_a_state_of_other_rules_is_refused_where_scores_follow_from_them(tmp_path, monkeypatch):
+    rows = pd.DataFrame({"source": [0], "destination": [1], "amount": 1.0, "time": [0.0]})
+    for number, (how, opens) in enumerate([
+        ({}, True), ({"half_life": 1.0}, True), ({"hubs": 3}, False),
+        ({"half_life": 1.0, "weight": "amount"}, False),
+    ]):  # fmt: skip
+        watch = Monitor(SlidingWindow(5, device="cpu"), [0], **how)
+        watch.update(rows)
+        with monkeypatch.context() as before:
+            before.setattr(journal, "RULES", 1)
+            watch.save(tmp_path / str(number))
+        watch.close()
+        if opens:
+            assert_same_state(Monitor.open(tmp_path / str(number), device="cpu"), watch)
+            continue
+        with pytest.raises(ValueError, match=r"is of an older version, .*; start a new Monitor"):
+            Monitor.open(tmp_path / str(number), device="cpu")
+
+
+def test_kinds_may_be_strings_of_numpy(device, tmp_path):
+    rows = pd.DataFrame({"source": [0, 1, 2], "destination": [1, 2, 3], "amount": 1.0,
+                         "time": pd.Timestamp("2026-01-01")})  # fmt: skip
+    kinds = dict(zip([1, 2], np.array(["mule", "atm"]), strict=True))
+    watch = Monitor(SlidingWindow(5, device=device), kinds)
+    watch.update(rows)
+    watch.update(None, add_seeds={3: "mule"})
+    assert {type(kind) for kind in watch._state.seeds} == {str}
 
 
 def test_blacklists_are_kept_apart(device, tmp_path):

@@ -139,6 +139,13 @@ def test_a_batch_that_comes_twice_warns(device):
     window.append(first.assign(source=first["source"].to_numpy()[::-1]))
 
 
+def test_a_batch_of_other_ids_comes_once(device):
+    window = SlidingWindow(30, id="number", device=device)
+    rows = batch(hours(50))
+    window.append(rows.assign(number=range(50)))
+    assert window.append(rows.assign(number=range(50, 100))).added == 50
+
+
 def test_warnings_that_are_errors_leave_the_window_as_it_was(device):
     window = SlidingWindow(30, device=device)
     first = batch([1.0, 2.0])

@@ -7,7 +7,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,8 @@ def run(options: argparse.Namespace) -> None:
     watch = Monitor(
         window, known, half_life=half_life, hubs=options.hubs, **fraud.limits_of(options)
     )
+    with files.naming(options.transactions):  # all of it, before the first tick
+        window._read(frame, None)
     alerts, tick = [], None
     page = None
     if options.port is not None:
@@ -174,23 +176,29 @@ def _parts(
     except TypeError as error:
         raise ValueError(str(error)) from None
     kind = clock.NUMBERS if times.dtype.kind in "iuf" else clock.DATES
-    length = clock.length_of(span, kind, options.time_unit)
+    try:
+        length = clock.length_of(span, kind, options.time_unit)
+        step = 1 if kind == clock.NUMBERS else pd.Timedelta(length, "us")
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"--every {options.every}: {error}") from None
     if not length > 0:
         raise ValueError(f"--every must be above 0, not {options.every}")
-    if kind == clock.NUMBERS:
-        begin = times // length * length
+    moment: Callable[[Any], Any]  # when a tick begins
+    if kind == clock.NUMBERS:  # which are counted, as fractions would drift
+        number, moment = times // length, lambda tick: tick * length
     else:
-        length = pd.Timedelta(length, "us")
+        moment = lambda begin: begin  # noqa: E731
         # hours of the clock are missing or come twice where summer time begins or ends
-        begin = (times if times.dt.tz is None else times.dt.tz_convert("UTC")).dt.floor(length)
+        number = (times if times.dt.tz is None else times.dt.tz_convert("UTC")).dt.floor(step)
     last = None
-    for start, part in frame.groupby(begin):
-        while last is not None and last + length < start and len(watch.window):
-            last += length
-            if watch.window.advance(last + length).expired:
-                yield str(last + length), None
-        last = start
-        yield str(start + length), part
+    for tick, part in frame.groupby(number):
+        while last is not None and last + step < tick and len(watch.window):
+            last += step
+            end = moment(last + step)
+            if watch.window.advance(end).expired:
+                yield str(end), None
+        last = tick
+        yield str(moment(tick + step)), part
 
 
 def _lines(end: str, alerts: pd.DataFrame) -> list[str]:

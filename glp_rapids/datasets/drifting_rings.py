@@ -13,6 +13,8 @@ import pandas as pd
 from glp_rapids.common.checks import check_integer
 from glp_rapids.datasets.fraud_rings import (
     between,
+    check_range,
+    check_start,
     draw_without_replacement,
     ordinary_rows,
     ring_rows,
@@ -102,9 +104,10 @@ def drifting_transactions(
         "ring_accounts": ring_accounts, "ring_merchants": ring_merchants,
         "ring_trades": ring_trades, "burst_days": burst_days, "sleep_days": sleep_days,
     }  # fmt: skip
-    for name, (low, high) in ranges.items():
-        if not 1 <= low <= high:
-            raise ValueError(f"{name} must be (smallest, largest) with 1 <= smallest <= largest")
+    check_integer("seed", seed, 0)
+    for name, ends in ranges.items():
+        check_range(name, ends)
+    check_start(start, days)
     if not 0 <= merging <= 0.5:
         raise ValueError(f"merging must be in [0, 0.5], not {merging}")
     rng = np.random.default_rng(seed)

@@ -5,12 +5,15 @@ Everything is vectorised, and a function of its arguments and ``seed`` alone.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.checks import check_integer
+from glp_rapids.common.checks import check_integer, is_integer, is_number, shown
 
 SECONDS_PER_DAY = 86_400
+LAST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 CIRCLE = 10  # mean number of accounts that send money to one another
 
 
@@ -73,8 +76,8 @@ def transactions(
     Raises
     ------
     ValueError
-        If a number is too small, a range is empty, or the rings need more than half of the
-        accounts, merchants or rows.
+        If a number is too small, a range is empty, ``start`` is no date, or the rings need more
+        than half of the accounts, merchants or rows.
 
     Notes
     -----
@@ -93,10 +96,11 @@ def transactions(
     for name, value in {**numbers, "burst_days": burst_days, "towns": towns}.items():
         check_integer(name, value, 1)
     check_integer("rings", rings, 0)
+    check_integer("seed", seed, 0)
     ranges = {"ring_accounts": ring_accounts, "ring_merchants": ring_merchants}
-    for name, (low, high) in {**ranges, "ring_trades": ring_trades}.items():
-        if not 1 <= low <= high:
-            raise ValueError(f"{name} must be (smallest, largest) with 1 <= smallest <= largest")
+    for name, ends in {**ranges, "ring_trades": ring_trades}.items():
+        check_range(name, ends)
+    check_start(start, days)
     rng = np.random.default_rng(seed)
     account_count = between(rng, ring_accounts, rings)
     merchant_count = between(rng, ring_merchants, rings)
@@ -133,7 +137,7 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     Parameters
     ----------
     truth
-        Frame with a column ``vertex``, as `transactions` returns it.
+        Frame with a column ``vertex``, as `transactions` returns it; each counts once.
     fraction
         Share of the members, of all rings together, in (0, 1]; at least one is drawn.
     seed
@@ -147,7 +151,9 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     Raises
     ------
     ValueError
-        If ``fraction`` is outside (0, 1] or ``truth`` is empty.
+        If ``fraction`` is outside (0, 1], or ``truth`` is empty or has no column ``vertex``.
+    TypeError
+        If ``truth`` is no frame.
 
     Examples
     --------
@@ -156,13 +162,40 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
     >>> len(blacklist(pd.DataFrame({"vertex": range(10), "ring": 0}), 0.2))
     2
     """
-    if not 0 < fraction <= 1:
-        raise ValueError(f"fraction must be in (0, 1], not {fraction}")
+    if not is_number(fraction) or not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1], not {shown(fraction)}")
+    check_integer("seed", seed, 0)
+    if not isinstance(truth, pd.DataFrame):
+        raise TypeError(f"truth must be a pandas frame, not {shown(truth)}")
+    if "vertex" not in truth.columns:
+        raise ValueError(f"truth has no column 'vertex', only {list(truth.columns)}")
     if not len(truth):
         raise ValueError("truth is empty: there is no ring member to draw")
-    known = max(1, round(fraction * len(truth)))
-    drawn = np.random.default_rng(seed).permutation(len(truth))[:known]
-    return truth["vertex"].iloc[drawn].sort_values(ignore_index=True)
+    members = truth["vertex"].drop_duplicates()
+    known = max(1, round(fraction * len(members)))
+    drawn = np.random.default_rng(seed).permutation(len(members))[:known]
+    return members.iloc[drawn].sort_values(ignore_index=True)
+
+
+def check_range(name: str, ends: Any) -> None:
+    """Raise unless something is a smallest and a largest number, from 1 on."""
+    pair = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_integer, ends))
+    if not pair or not 1 <= ends[0] <= ends[1]:
+        raise ValueError(
+            f"{name} must be (smallest, largest) with 1 <= smallest <= largest, not {shown(ends)}"
+        )
+
+
+def check_start(start: Any, days: int) -> None:
+    """Raise unless something is a date from which so many days can be counted."""
+    try:
+        first = np.datetime64(start, "s")
+    except (TypeError, ValueError):
+        first = np.datetime64("NaT")
+    if np.isnat(first):
+        raise ValueError(f"start must be a date, as '2026-01-01', not {shown(start)}")
+    if int(first.astype(np.int64)) + days * SECONDS_PER_DAY > LAST:
+        raise ValueError(f"days must end before the year 10000, {days:,} from {start} do not")
 
 
 def table(

@@ -23,6 +23,7 @@ from glp_rapids.device import array_module
 Array = Any
 PERIOD = 8  # half-lives from one origin to the next
 STEPS = 1024  # of a half-life
+GROWTH = 2**PERIOD  # of what something counts from one origin to the next
 ONE = 20  # bits of a transaction at the origin: 2^31 of them at the end of a period fit 64 bits
 LONGEST = 2**52  # microseconds; 142 years
 NOTHING = -2000  # power of two below all floats
@@ -44,7 +45,10 @@ class Decay:
         return math.floor(newest // (PERIOD * self.half_life))
 
     def counts(self, time: Array, units: Array, epoch: int) -> Array:
-        """Return what each transaction counts: int64, at least 1 (0 for an amount of 0)."""
+        """Return what each transaction counts: int64, at least 1 (0 for an amount of 0).
+
+        An amount counts its units at the origin, and `GROWTH` times as much before the next one.
+        """
         xp = array_module(time)
         since = time - epoch * PERIOD * self.half_life
         if since.dtype.kind == "i":
@@ -59,8 +63,13 @@ class Decay:
         if not self.amounts:
             counts = xp.rint(xp.ldexp(factor, power + np.int32(ONE))).astype(np.int64)
             return xp.maximum(counts, 1)
-        counts = xp.ldexp(units.astype(np.float64) * factor, power - np.int32(PERIOD))
+        counts = xp.ldexp(units.astype(np.float64) * factor, power)
         return xp.maximum(xp.rint(counts).astype(np.int64), xp.minimum(units, 1))
+
+
+def growth_of(decay: Decay | None) -> int:
+    """Return how many times its units an amount may count."""
+    return GROWTH if decay is not None and decay.amounts else 1
 
 
 @functools.cache

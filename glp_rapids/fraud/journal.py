@@ -37,6 +37,7 @@ from glp_rapids.graph.vertex_ids import VertexIds
 FILE = re.compile(r"(state|batch)-(\d{8})\.glp")
 COLUMNS = ("source", "destination", "units", "time")
 AT_ONCE = 64  # batches after which a state is written
+RULES = 2  # from which scores follow; another number where amounts by age or hubs change
 SHARE = 2  # or when they have so many rows as this part of the window
 
 
@@ -170,7 +171,7 @@ def write_state(folder: Path, state: State, window: SlidingWindow, options: dict
         "tick": state.tick, "period": state.period, "names": list(register.names),
         "monitor": options, "window": _options_of(window),
         "newest": held.newest, "kind": held.kind, "times": held.times,
-        "late": held.deliveries.late,
+        "late": held.deliveries.late, "rules": RULES,
     }  # fmt: skip
     arrays, ids = _parts_of(_all_of(held.engine) if len(window) else None)
     if len(window) and (known := held.engine.ids()) is not None:
@@ -222,8 +223,14 @@ def read_state(
     """Read all of a monitor: its window, its state, its options."""
     facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
     window, options = SlidingWindow(**facts["window"], device=device), facts["monitor"]
-    if options["half_life"] is not None:
-        window.fades(span(options["half_life"], "half_life"), options["weight"] == "amount")
+    fades, amounts = options["half_life"] is not None, options["weight"] == "amount"
+    if facts.get("rules") != RULES and ((fades and amounts) or options["hubs"] is not None):
+        raise ValueError(
+            f"{path_of(folder, 'state', tick)} is of an older version, for which amounts by age "
+            "and partners of hubs were other numbers; start a new Monitor"
+        )
+    if fades:
+        window.fades(span(options["half_life"], "half_life"), amounts)
     known = None
     if "known" in ids:
         known = ids["known"], to_device(arrays["known"], window.device)

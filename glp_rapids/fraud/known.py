@@ -15,6 +15,7 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.scans import places_where
+from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
@@ -78,7 +79,9 @@ def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
     """Let accounts with more than so many partners pass nothing on, unless they are seeds."""
     if hubs is None:
         return fixed
-    stops = graph.degree > hubs
+    loops = graph.row_indices() == graph.indices  # nobody is a partner of its own
+    partners = graph.degree - integer_sums(loops, graph.indptr)
+    stops = partners > hubs
     stops[fixed.good] = True
     stops[fixed.seeds] = False
     return fixed._replace(good=places_where(stops).astype(graph.index_dtype))
@@ -125,4 +128,4 @@ def kind_names(labels: list[Any]) -> list[Any]:
             f"seeds: kinds must be all strings or all integers, and one is {shown(other)}; pass a "
             "list of ids if they are all of one kind"
         )
-    return sorted({label if strings else int(label) for label in labels})
+    return sorted({str(label) if strings else int(label) for label in labels})

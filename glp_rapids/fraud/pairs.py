@@ -197,10 +197,12 @@ def units(column, scale, label):
     return scaled.astype(np.int64)
 
 
-def refuse_total(staying, rows, scale):
-    """Raise if amounts, in units of 1 / scale, may add up to more than 64 bits hold."""
-    total = staying + float(rows.units.sum(dtype=np.float64))
-    if total >= 2**62:
+def refuse_total(total: float, scale: float, growth: int = 1) -> None:
+    """Raise if amounts, in units of 1 / scale, may add up to more than 64 bits hold.
+
+    ``growth``: how many times its units an amount may count.
+    """
+    if total * growth >= 2**62:
         raise ValueError(
             f"amount: the amounts in the window add up to {total / scale:.3g}, too much "
             f"for 64 bits at {scale:.0e} units; lower decimals"

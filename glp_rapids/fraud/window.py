@@ -24,8 +24,9 @@ from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import Reader
 from glp_rapids.fraud.clock import PER_DAY, start_of
-from glp_rapids.fraud.decay import Decay
+from glp_rapids.fraud.decay import GROWTH, Decay
 from glp_rapids.fraud.engines import Batch, Engine, Window, edges_of, graph_of
+from glp_rapids.fraud.pairs import refuse_total
 from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.columns import names_of
@@ -378,7 +379,10 @@ class SlidingWindow:
                     "half_life: another monitor, now or before, was given this window with another "
                     "half_life or weight, and the window keeps to that; give each its own window"
                 )
-            self._fading, state = fading, self._state
+            state = self._state
+            if state.engine is not None and amounts:
+                refuse_total(state.engine.total(), self._scale, GROWTH)
+            self._fading = fading
             if state.engine is not None and state.engine.decay is None:
                 engine = state.engine.fading(self._decay_of(state.times), state.newest)
                 self._state = state._replace(engine=engine)

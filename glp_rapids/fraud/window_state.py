@@ -11,6 +11,7 @@ from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import first_of_each
 from glp_rapids.fraud.clock import refuse_leap
+from glp_rapids.fraud.decay import growth_of
 from glp_rapids.fraud.deliveries import Deliveries
 from glp_rapids.fraud.engines import ENGINES, Batch, Engine
 from glp_rapids.fraud.pairs import refuse_total
@@ -75,9 +76,12 @@ def after_batch(
     late = len(batch) - int(inside.sum())
     fresh = counted.chosen(places_where(inside if counted is batch else inside[first]))
     new, expired, units = engine.advanced(fresh, start, newest - start)
-    refuse_total(engine.total() - units, fresh.rows, window._scale)
+    total = engine.total() - units + float(fresh.rows.units.sum(dtype="float64"))
+    refuse_total(total, window._scale, growth_of(new.decay))
     deliveries = state.deliveries.after(
-        batch.rows, len(batch.vertices), len(fresh), len(new), partial(engine.holds, fresh),
+        batch.rows, len(batch.vertices), len(fresh), len(new),
+        # who has ids of its own is told apart by them
+        lambda: batch.ids is None and engine.holds(fresh),
         start, newest - start, moved, f"{shown(newest)} in {label}",
     )  # fmt: skip
     if window._reader.lead is None and 2 * expired > held >= max(MANY, FEW * came + 1):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import exclusive_sums, places_where
 from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.device import any_true, array_module
 from glp_rapids.graph import vertex_ids
@@ -62,6 +63,14 @@ def induced(graph: Graph, kept: Array) -> Graph:
 
     rows = rows_of(graph, kept)
     return Graph(rows.indptr, rows.indices, rows.weights, False, _numbered(kept.size, graph))
+
+
+def without(graph: Graph, entries: Array) -> Graph:
+    """Leave the marked entries out; all vertices stay."""
+    stays = places_where(~entries)
+    indptr = exclusive_sums(~entries)[graph.indptr].astype(graph.indptr.dtype, copy=False)
+    weights = None if graph.weights is None else graph.weights[stays]
+    return Graph(indptr, graph.indices[stays], weights, graph.directed, graph.vertices)
 
 
 def copies(graph: Graph, number: int) -> Graph:
