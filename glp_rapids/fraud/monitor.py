@@ -58,9 +58,8 @@ class Monitor:
     half_life : str, pandas.Timedelta, number, optional
         After so much time a transaction counts half as much, after twice that a quarter, and so on,
         in steps of a 1024th of it; a number counts the window's ``time_unit``. At the least one
-        counts as if 20 half-lives old, or 0.0001 (``decimals``) of an amount, so that amounts over
-        ten half-lives old are rough; and amounts in the window add up to less than 2**54 of these.
-        None (default): all count the same until they leave.
+        counts as if 20 half-lives old, or 0.0001 (``decimals``) of an amount, of which a window has
+        up to 2**54; amounts over ten half-lives old are rough. None (default): all count the same.
     damping, tol
         As in `account_scores`.
     refresh : str, pandas.Timedelta, number, optional
