@@ -115,6 +115,9 @@ def test_a_file_without_header(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == "vertex,partition\n1,0\n2,0\n3,0\n"
     assert "4 edges" in err  # the loop is one of them
+    for option in ("--source", "--destination"):  # whose ends would not be swapped
+        said = fails(capsys, "bfs", path, "--no-header", option, 1, "--start", 1)
+        assert f"error: {option} is for a file with a line of column names" in said
 
 
 def test_layered_and_overlapping(edges, tmp_path, capsys):
@@ -145,7 +148,7 @@ def test_an_earlier_result_is_a_start(edges, tmp_path, capsys):
     assert "initial has no column 'vertex'" in fails(capsys, *command, edges)
     assert "no such file" in fails(capsys, *command, tmp_path / "none.csv")
     listener = earlier, "--variant", "speaker-listener"
-    assert "speaker_listener has no option 'initial'" in fails(capsys, *command, *listener)
+    assert "speaker_listener has no option --initial" in fails(capsys, *command, *listener)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_an_empty_file_of_edges_gives_an_empty_result(tmp_path, capsys):
         ("", [], "cannot be read as a table"),
         (TRIANGLES, ["--gamma", "3"], "--gamma is for --variant layered"),
         (TRIANGLES, ["--variant", "layered", "--gamma", "-1"], "at least 0"),
-        (TRIANGLES, ["--seed", "-1"], "seed must be"),
+        (TRIANGLES, ["--seed", "-1"], "error: --seed must be"),
         (TRIANGLES, ["--output", "x.json"], "x.json: the format is not clear"),
     ],
 )
@@ -251,3 +254,5 @@ def test_a_graph_has_no_header(tmp_path, capsys):
     assert main(["compress", str(tmp_path / "g.csv"), str(tmp_path / "g.glp")]) == 0
     assert main(["bfs", str(tmp_path / "g.glp"), "--no-header", "--start", "0"]) == 2
     assert "is no table; leave --no-header out" in capsys.readouterr().err
+    assert main(["bfs", str(tmp_path / "g.glp"), "--source", "a", "--start", "0"]) == 2
+    assert "--source= does not apply to a glp_rapids.CompressedGraph" in capsys.readouterr().err

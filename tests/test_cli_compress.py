@@ -122,8 +122,8 @@ def test_a_file_of_webgraph(tmp_path, capsys):
     ("options", "words"),
     [
         ([], "OUT is missing"),
-        (["x.glp", "--min-interval", "-1"], "min_interval must be from 0"),
-        (["x.glp", "--segment", "100"], "segment must be a power of two"),
+        (["x.glp", "--min-interval", "-1"], "--min-interval must be from 0"),
+        (["x.glp", "--segment", "100"], "--segment must be a power of two"),
         (["x.glp", "--weight", "usd"], "no column 'usd' (--weight)"),
         (["x.glp", "--info"], "--info writes nothing: leave x.glp out"),
         (["--info"], "no compressed graph of glp_rapids: it begins with b'src,dst,'"),

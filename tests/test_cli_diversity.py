@@ -98,14 +98,14 @@ def test_the_same_as_the_library(tmp_path, capsys):
     [
         (["--k", "0"], "k must be"),
         (["--k", "1", "--model", "truss"], "k must be"),
-        (["--k", "2", "--top", "0"], "t must be"),
-        (["--k", "2", "--top", "8"], "t must be"),
+        (["--k", "2", "--top", "0"], "error: --top must be"),
+        (["--k", "2", "--top", "8"], "error: --top must be at most"),
         (["--top", "3"], "say which with --k"),
         (["--k", "2", "--contexts", "c.csv"], "say how many with --top"),
         (["--k", "2", "--source", "payer"], "no column 'payer' (--source)"),
         (["--k", "2", "--output", "x.json"], "x.json: the format is not clear"),
         (["--k", "2", "--top", "1", "--contexts", "x.json"], "x.json: the format is not clear"),
-        (["--k", "2", "--memory-limit", "0"], "memory_limit must be"),
+        (["--k", "2", "--memory-limit", "0"], "--memory-limit must be"),
     ],
 )
 def test_bad_input_is_said_in_one_line(friends, options, words, capsys):

@@ -66,8 +66,8 @@ def test_communities_under_a_limit_are_the_same(edges, capsys, variant):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--memory-limit", "40XB"), "memory_limit must be bytes"),
-        (("--memory-limit", "0"), "memory_limit must be at least 1 byte"),
+        (("--memory-limit", "40XB"), "--memory-limit must be bytes"),
+        (("--memory-limit", "0"), "--memory-limit must be at least 1 byte"),
         (("--memory-limit", "100KB"), "too little to propagate labels over its"),
         (("--memory-limit", "500TB"), "bytes that the cpu has"),
     ],
@@ -83,7 +83,7 @@ def test_bad_limits_are_said_in_one_line(edges, arguments, words, capsys):
         (("edges.csv", "--sizes", 1, 2), "name a file of edges, or give --sizes"),
         (("none.csv",), "no such file"),
         (("--sizes", 1, 2, "--algorithm", "bfs"), "algorithm must be one of"),
-        (("--sizes", 1, 2, "--memory-limit", "1X"), "memory_limit must be"),
+        (("--sizes", 1, 2, "--memory-limit", "1X"), "--memory-limit must be"),
         (("--sizes", -1, 2), "vertices must be at least 0"),
     ],
 )

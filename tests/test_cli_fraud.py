@@ -239,7 +239,7 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
         ("a\n", ["--seed-column", "account"], "no column 'account' (--seed-column)"),
         ("a\n", ["--days", "0"], "days must be positive"),
         ("a\n", ["--days", "3", "--time", "payer"], "--source and --time both name 'payer'"),
-        ("a\n", ["--minimum-share", "2"], "minimum_share must be"),
+        ("a\n", ["--minimum-share", "2"], "--minimum-share must be"),
         ("a\n", ["--output", "x.docx"], "the format is not clear"),
     ],
 )

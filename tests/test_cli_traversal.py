@@ -59,7 +59,7 @@ def test_ids_are_integers_where_the_file_has_integers(tmp_path, capsys):
     wrong = fails(capsys, "bfs", path, "--start", "1", "--path-to", "5", "--device", "cpu")
     assert "--path-to: '5' is no vertex of the graph" in wrong
     wrong = fails(capsys, "bfs", path, "--start", "1", "--depth-limit", "-1", "--device", "cpu")
-    assert "depth_limit must be at least 0" in wrong
+    assert "--depth-limit must be at least 0" in wrong
 
 
 def test_starts_may_be_dates(tmp_path, capsys):

@@ -293,7 +293,10 @@ def test_communities_may_be_ids_of_several_columns(end):
     assert {"0_partition", "1_partition"} < set(found.columns)
     for measure in (modularity, coverage, cpm):
         assert measure(edges, found, **ends) == measure(edges, numbers, **ends)
-    assert contract(edges, found, **ends).number_of_vertices == numbers["partition"].nunique()
+    small = contract(edges, found, **ends)
+    names = found[["0_partition", "1_partition"]].drop_duplicates().itertuples(index=False)
+    assert list(small.external().itertuples(index=False, name=None)) == sorted(map(tuple, names))
+    assert list(label_propagation(small)) == ["0_vertex", "1_vertex", "partition"]
     assert nmi(found, numbers) == nmi(numbers, found) == pytest.approx(1)
     assert cover_f1(found, numbers) == 1
     with pytest.raises(ValueError, match="partition holds a null label"):
@@ -305,6 +308,29 @@ def test_cpm_beyond_float64_is_refused():
     for how in ({"weight": "w"}, {"resolution": 1e308}):
         with pytest.raises(ValueError, match="beyond float64; divide the weights"):
             cpm(edges, [{0, 1, 2}], **how)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_heavy_edges_elsewhere_do_not_hide_light_communities(device):
+    ends = {"src": [0, 1, 3], "dst": [1, 2, 4]}
+    found = [{0, 1, 2}, {3}, {4}]
+    options = {"weight": "w", "device": device}
+    for light, heavy in ((0.1, 1e18), (5e-324, 1.7e308), (1, 2**61), (2**61, 2**62)):
+        edges = pd.DataFrame({**ends, "w": [light, light, heavy]})
+        assert cpm(edges, found, resolution=0, **options) == 2 * light
+        assert coverage(edges, found, **options) == 2 * light / (heavy + 2 * light)
+    edges = pd.DataFrame({**ends, "w": [0.1, 0.1, 1e18]})
+    assert cpm(edges, found, resolution=0.05, **options) == 0.05
+    assert cpm(edges, found, resolution=0.05, directed=True, **options) == pytest.approx(-0.1)
+    loop = pd.DataFrame({"src": [0, 1, 3, 2], "dst": [1, 2, 4, 2], "w": [0.1, 0.1, 1e18, 0.1]})
+    assert cpm(loop, found, resolution=0, **options) == pytest.approx(0.3, rel=1e-15)
+
+
+def test_cpm_is_refused_only_if_its_value_is_beyond_float64():
+    edges = pd.DataFrame(
+        {"src": [0] * 5, "dst": [1, 2, 3, 4, 5], "w": [1.7e308, 5e-324, 1, 1e-300, 1e300]}
+    )
+    assert cpm(edges, [{0, 1, 2}, {3, 4, 5}], weight="w") == 1.7e308
 
 
 def test_cover_f1_counts_a_membership_once_and_refuses_no_cover():

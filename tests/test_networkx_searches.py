@@ -1,5 +1,6 @@
 """Shortest paths, searches, components and betweenness by the backend, as by NetworkX."""
 
+import json
 import math
 import random
 import warnings
@@ -18,7 +19,6 @@ from networkx_graphs import CLASSES, awkward, convert
 
 from glp_rapids.networkx.backend import BackendInterface
 from glp_rapids.networkx.info import info
-from glp_rapids.networkx.searches import Paths
 
 _registered = networkx_graphs.registered  # a fixture
 
@@ -307,39 +307,21 @@ def test_views_of_graphs_keep_their_order():
 # ---------------------------------------------------------------- mappings of paths
 
 
-def test_paths_are_made_when_asked_for_and_can_be_changed():
+def test_paths_are_in_dicts():
     graph = nx.path_graph(6)
-    paths = nx.single_source_shortest_path(graph, 2, backend="glp_rapids")
-    assert type(paths) is Paths
-    made = nx.single_source_shortest_path(graph, 2)
-    assert paths == made
-    assert made == paths
-    assert repr(paths) == repr(made)
-    assert paths[5] is paths[5]
-    assert 9 not in paths
-    assert paths.get(9) is None
-    with pytest.raises(KeyError, match="9"):
-        paths[9]
-    paths[5].append("further")
-    assert paths.pop(5) == [2, 3, 4, 5, "further"]
-    paths[1] = "mine"
-    del paths[0]
-    assert dict(paths) == {2: [2], 1: "mine", 3: [2, 3], 4: [2, 3, 4]}
-
-
-def test_paths_do_what_dicts_do():
-    graph = nx.path_graph(4)
-    paths = nx.single_source_shortest_path(graph, 1, backend="glp_rapids")
-    made = nx.single_source_shortest_path(graph, 1)
-    assert list(reversed(paths)) == list(reversed(made))
-    assert paths.copy() == made
-    assert type(paths.copy()) is dict
-    assert paths | {9: [9]} == made | {9: [9]}
-    assert {9: [9], 1: []} | paths == {9: [9], 1: []} | made
-    paths |= {0: []}
-    assert (type(paths), paths[0]) == (Paths, [])
-    with pytest.raises(TypeError, match="unsupported operand"):
-        paths | [0]
+    for name, *arguments in (
+        ("single_source_shortest_path", 2),
+        ("single_target_shortest_path", 2),
+        ("single_source_dijkstra_path", 2),
+        ("multi_source_dijkstra_path", [2, 5]),
+        ("shortest_path", 2),
+    ):
+        paths = getattr(nx, name)(graph, *arguments, backend="glp_rapids")
+        made = getattr(nx, name)(graph, *arguments)
+        assert type(paths) is dict, name
+        assert json.dumps(paths) == json.dumps(made), name  # their order too
+        paths[2].append("further")
+        assert {node: paths[node] for node in (0, 1, 3)} == {n: made[n] for n in (0, 1, 3)}, name
 
 
 # ---------------------------------------------------------------- what is declined, or left
@@ -386,7 +368,7 @@ def test_a_search_between_two_nodes_does_not_convert():
         assert nx.has_path(graph, 0, 3)
         assert nx.shortest_path(graph, 0, 2) == [0, 1, 2]
         assert not graph.__networkx_cache__.get("backends")
-        assert type(nx.shortest_path(graph, 0)) is Paths
+        assert nx.shortest_path(graph, 0)[3] == [0, 1, 2, 3]
         assert list(graph.__networkx_cache__["backends"]) == ["glp_rapids"]
     assert BackendInterface.should_run("has_path", (graph, 0, 3), {}) is True
     assert "not converted" in BackendInterface.should_run("has_path", (nx.path_graph(2), 0, 1), {})

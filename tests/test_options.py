@@ -97,6 +97,8 @@ def test_unknown_options_are_named_with_what_there_is(variant):
     )
     assert "max_iter" in message
     assert_refused(VARIANTS[variant], TypeError, "unknown option 'stop_when", stop_when_settled=1)
+    named = message.split("there are ")[1].split(", ")
+    assert ("tol" in named) == (variant not in ("seeded", "listener"))
 
 
 @pytest.mark.parametrize("option", ["explore", "tol", "skip_inactive"])

@@ -134,6 +134,18 @@ def test_seeds_of_an_int64_graph_given_as_other_integers(device):
         pd.testing.assert_frame_equal(results[0], result)
 
 
+@pytest.mark.parametrize("weights", [(1e300, 1e-300), (1.7e308, 5e-324), (5e-324, 5e-324)])
+def test_weights_as_far_apart_as_floats_are(weights, device):
+    edges = pd.DataFrame({"src": [0, 0], "dst": [1, 2], "w": weights})
+    for directed in (False, True):
+        found = seeded_label_propagation(
+            edges, {0: "a"}, weight="w", directed=directed, device=device
+        )
+        assert found["label"][1] == "a"
+        assert found["score"][1] == pytest.approx(0.85 * (weights[0] / sum(weights)) ** 0.5)
+        assert 0 <= found["score"][2] <= 0.85
+
+
 def test_no_seeds_reach_nobody(device):
     for seeds in ([], {}, pd.DataFrame({"vertex": [], "label": []})):
         result = seeded_label_propagation(**PATH, seeds=seeds, device=device)

@@ -357,3 +357,12 @@ def test_results_that_are_none_are_refused():
         shortest_paths(found, [])
     with pytest.raises(ValueError, match="targets holds 1 id"):
         shortest_paths(found, 77)
+
+
+def test_a_target_that_was_dropped_is_told_from_one_that_is_no_vertex():
+    found = bfs(ROADS, 1, depth_limit=0, unreachable="drop")
+    words = r"targets holds 1 id\(s\) that are not in result: 2; .* unreachable='null'"
+    with pytest.raises(ValueError, match=words):
+        shortest_paths(found, 2)
+    kept = bfs(ROADS, 1, depth_limit=0, unreachable="null")
+    assert shortest_paths(kept, 2).attrs["glp"]["unreached"] == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -79,8 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = " ".join(["glp-rapids", *(word for word in words[:1] if word in COMMANDS)])
     if sys.stderr is None:  # closed, and what is printed there would go to stdout
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for as long as there is a process)
+    options = argparse.Namespace()
     try:
-        code = _dispatch(words)
+        code = _dispatch(words, options)
         _flush_stdout()
         return code
     except (ValueError, TypeError, OSError, ImportError, OverflowError, MemoryError) as error:
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if traceback:
             raise
-        print(f"{name}: error: {_said(error)}", file=sys.stderr)
+        print(f"{name}: error: {_said(error, options)}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
@@ -99,14 +101,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + end.args[0]
 
 
-def _said(error: Exception) -> str:
-    """Return what an error says, on one line, the file first."""
+def _said(error: Exception, options: argparse.Namespace) -> str:
+    """Return what an error says, on one line, the file first, and options by their names."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, MemoryError):
         text = f"there is too little memory{text and f' ({text})'}"
+    elif isinstance(error, ValueError | TypeError) and "parser" in options:
+        text = _with_options(text, options.parser)
     return " ".join(text.split()) or type(error).__name__
+
+
+def _with_options(text: str, parser: argparse.ArgumentParser) -> str:
+    """Name an option where the library names the argument: the `dest` of the one is the other."""
+    named = {one.dest: one.option_strings[0] for one in parser._actions if one.option_strings}
+    argument = r"(?:^|(?<=: ))(\w+)(?==| must )|(?<=has no option )'(\w+)'"
+    return re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
 
 
 def _flush_stdout() -> None:
@@ -125,7 +136,8 @@ def _drop_what_stdout_refused() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _dispatch(arguments: list[str], options: argparse.Namespace) -> int:
+    """Run a command; ``options`` receives what its arguments say, and the parser of them."""
     if arguments[:1] == ["bench"]:  # its options import what it measures
         from glp_rapids import bench
 
@@ -136,7 +148,7 @@ def _dispatch(arguments: list[str]) -> int:
     if command is not None:
         module = importlib.import_module(f"glp_rapids.cli.{command.replace('-', '_')}")
         module.add_options(subparsers[command])
-        options, unknown = parser.parse_known_args(arguments)
+        _, unknown = parser.parse_known_args(arguments, options)
         if unknown:  # with the usage of the command, not of all
             subparsers[command].error(_unknown(subparsers[command], unknown))
         options.parser = subparsers[command]

@@ -39,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--k", type=int, metavar="K", help="default: every k, a row each")
     run.add_argument("--model", choices=("component", "core", "truss"), default="component",
                      help="what a circle is (default component)")  # fmt: skip
-    run.add_argument("--top", type=int, metavar="T", help="only the T best, the best first")
+    # `dest`: what the library calls it, by which an error of it names the option
+    run.add_argument("--top", dest="t", type=int, metavar="T",
+                     help="only the T best, the best first")  # fmt: skip
     run.add_argument("--contexts", type=Path, metavar="FILE",
                      help="with --top: a file for the members of their circles")  # fmt: skip
     run.add_argument(
@@ -57,9 +59,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the graph, search, print a summary, write the result."""
-    if options.contexts is not None and options.top is None:
+    if options.contexts is not None and options.t is None:
         raise ValueError("--contexts is for the circles of the best: say how many with --top")
-    if options.top is not None and options.k is None:
+    if options.t is not None and options.k is None:
         raise ValueError("--top ranks by the number of circles for one k: say which with --k")
     if options.scheduler is not None:
         outputs = {"--contexts": options.contexts}
@@ -93,11 +95,11 @@ def _on_cluster(options: argparse.Namespace, frame: Any) -> Sequence[Any]:
 def _asked(where: Any, graph: Any, options: argparse.Namespace, **how: Any) -> Any:
     """Ask the functions of one process, or those of the workers of a cluster."""
     how["memory_limit"] = options.memory_limit
-    if options.top is None:
+    if options.t is None:
         return where.structural_diversity(graph, options.k, options.model, **how)
     wanted = options.contexts is not None
     return where.top_structural_diversity(
-        graph, options.top, options.k, options.model, contexts=wanted, **how
+        graph, options.t, options.k, options.model, contexts=wanted, **how
     )
 
 

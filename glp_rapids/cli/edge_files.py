@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from glp_rapids.cli import unused
 from glp_rapids.frames import files
 from glp_rapids.ingest import paths
-from glp_rapids.ingest.columns import PAIRS, ends_of
+from glp_rapids.ingest.columns import PAIRS
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -42,8 +43,8 @@ def add_no_header(columns: Any, names: str) -> None:
     """Add the option for a file whose first line is an edge already."""
     columns.add_argument(
         "--no-header", action="store_true",
-        help=f"the file has no line of column names: its columns are {names}; lines that begin "
-        "with # are left out",
+        help=f"the file has no line of column names: its columns are {names}, in this order; lines "
+        "that begin with # are left out; goes without --source and --destination",
     )  # fmt: skip
 
 
@@ -94,8 +95,12 @@ def read_graph(
     named = {"source": options.source, "destination": options.destination, "weight": weight}
     header = None
     if getattr(options, "no_header", False):
-        source, destination = ends_of(list(PAIRS[0]), *ends)
-        header = [*source, *destination, *([] if weight is None else [weight])]
+        unused.refuse(
+            options, ("source", "destination"),
+            "is for a file with a line of column names; with --no-header the first column is the "
+            "source and the second the destination",
+        )  # fmt: skip
+        header = [*PAIRS[0], *([] if weight is None else [weight])]
     subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
         if header is not None:

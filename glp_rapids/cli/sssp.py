@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from glp_rapids.cli import bfs, edge_files
+from glp_rapids.ingest.options import ByDefault
 
 EPILOG = """\
 examples:
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
 
     edge_files.check_outputs(options)
     graph = edge_files.read_graph(
-        options, weight=options.weight, directed=options.directed, multigraph="min"
+        options, weight=options.weight, directed=options.directed, multigraph=ByDefault("min")
     )
     source = bfs.ids_of(graph, options.start, "--start")
     found = sssp(graph, source, cutoff=options.cutoff, **bfs.search_of(graph, options))

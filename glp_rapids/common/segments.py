@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -95,6 +96,18 @@ def segment_sums(values: Array, offsets: Array) -> Array:
         return integer_sums(values, offsets).astype(np.float64)
     high, low = values >> WORD, values & LOW
     return _rounded([(integer_sums(high, offsets), -WORD), (integer_sums(low, offsets), 0)])
+
+
+def exact_sum(values: Array) -> Fraction:
+    """Add up numbers that are not negative, whatever their sizes: nothing is rounded."""
+    if not values.size:
+        return Fraction(0)
+    ends = array_module(values).asarray([0, values.size])
+    if values.dtype.kind == "f":
+        limbs = _limbs_of_floats(values.astype(np.float64), ends, values.size)
+    else:
+        limbs = [(integer_sums(values >> WORD, ends), -WORD), (integer_sums(values & LOW, ends), 0)]
+    return sum((int(sums[0]) / Fraction(2) ** shift for sums, shift in limbs), Fraction(0))
 
 
 def integer_sums(values: Array, offsets: Array) -> Array:

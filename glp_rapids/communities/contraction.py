@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
+from glp_rapids.frames.partitions import numbered_columns
 from glp_rapids.graph.build import csr_of_pairs
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
@@ -29,7 +30,8 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     partition : frame, dict or list of sets
         Columns ``vertex`` and ``partition``, each vertex of the graph once, in any order: what
         `label_propagation` returns; or, as for `modularity`, a dict, or sets, which are numbered.
-        Labels are integers, strings, or any ids that can be sorted.
+        Labels are integers, strings, or any ids that can be sorted; of several columns
+        (``0_partition``, ``1_partition``, ...) where those of the graph are.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -66,12 +68,13 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     ([7, 9], [0, 1, 0, 1], [3, 1, 1, 3])
     """
     graph = as_any_graph(graph, **edges)
-    partition, index = partition_rows(graph, partition)
+    partition, index = partition_rows(graph, partition, one_label=False)
     plain = graph.to_graph()
-    label = "partition: the column 'partition'"
+    names = numbered_columns(partition.columns, "partition")
     (codes,), communities = rank_ids(
-        [[partition["partition"]]], [[label]], graph.vertices.kind, graph.device
-    )
+        [[partition[name] for name in names]],
+        [[f"partition: the column {name!r}" for name in names]], graph.vertices.kind, graph.device,
+    )  # fmt: skip
     labels = array_module(index).empty(graph.number_of_vertices, codes.dtype)
     labels[index] = codes
     rows = plain.rows("out")

@@ -80,7 +80,8 @@ def multilevel_label_propagation(
         found, at least 1. By default 2; of a small graph up to 6, if those after the second go
         through at most 2^20 vertices and entries in all. None follows one on whose way down fewer
         than one vertex in a thousand of the graph moved, unless lone vertices are still better.
-        With 1 nothing is refined, but communities are cut into connected ones.
+        With 1 nothing is refined, but communities are cut into connected ones, unless ``refine``
+        is False.
     tol : float
         No more iterations after one by which modularity gained at most so much (default 1e-5), or
         the constant Potts model at most this share of the weight of all edges, unless lone vertices

@@ -37,10 +37,11 @@ def kept(value: Any) -> Any:
     return list(value) if isinstance(value, Iterator) else value
 
 
-def as_frame(value: Any, argument: str) -> Any:
+def as_frame(value: Any, argument: str, one_label: bool = True) -> Any:
     """Read the vertices and their ``partition`` into a frame of pandas or cuDF.
 
     They are columns of a frame, a dict of vertices and communities, or the communities as sets.
+    ``one_label``: communities that are ids of several columns get an integer each.
     """
     value = kept(value)
     if isinstance(value, Mapping):
@@ -48,7 +49,9 @@ def as_frame(value: Any, argument: str) -> Any:
     elif _is_of_sets(value) or (isinstance(value, list | tuple) and not value):
         columns = _of_sets(value, argument)
     elif is_frame(value):
-        columns = _with_one_label(columns_of(value, argument, of_ids=True), argument)
+        columns = columns_of(value, argument, of_ids=True)
+        if one_label:
+            columns = _with_one_label(columns, argument)
     else:
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', a dict of "

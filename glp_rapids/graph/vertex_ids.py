@@ -254,7 +254,10 @@ def _of_one_dtype(known: Any, asked: Any) -> tuple[Any, Any, list[Array]]:
         return known.astype(object), asked.astype(object), []
 
 
-def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
+def refuse_missing(
+    index: Array, parts: list[Column], argument: str, what: str = "are no vertex of the graph",
+    mend: str = "drop them, or make the graph with these vertices",
+) -> None:  # fmt: skip
     """Raise if some of the ids that were looked up are no vertex: their index is -1."""
     missing = index < 0
     if not missing.any():
@@ -264,8 +267,8 @@ def refuse_missing(index: Array, parts: list[Column], argument: str) -> None:
     shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]
     shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)
     raise ValueError(
-        f"{argument} holds {number} id(s) that are no vertex of the graph: {shown}"
-        f"{', ...' if number > 5 else ''}; drop them, or make the graph with these vertices"
+        f"{argument} holds {number} id(s) that {what}: {shown}"
+        f"{', ...' if number > 5 else ''}; {mend}"
     )
 
 

@@ -1,12 +1,15 @@
 """How good a partition of a graph is: modularity, the constant Potts model, and coverage.
 
-Weights are added as integers, in fixed point, and only the last few numbers, on the host, as
-floats: so a value is the same to the last bit on CPU and GPU and in any order of rows.
+Weights are added as integers: for modularity in fixed point, and only the last few numbers, on the
+host, as floats; for the others in as many limbs as they need, so that light communities count
+beside heavy edges elsewhere, and only the value is rounded. So it is the same to the last bit on
+CPU and GPU and in any order of rows.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,6 +18,7 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, sums_by_group
+from glp_rapids.common.segments import exact_sum
 from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
@@ -139,21 +143,17 @@ def cpm(
     _check_resolution(resolution)
     graph = _read(graph, edges)
     labels = labels_of(graph, partition)
-    inside, _, _ = _community_weights(graph, labels)
+    inside, _ = _weights_inside_and_between(graph, labels)
     sizes = to_host(array_module(labels).bincount(labels)).tolist() if labels.size else []
     pairs = sum(size * (size - 1) for size in sizes)
-    share = 1.0 if graph.directed else 0.5
+    value = inside - Fraction(as_float(resolution)) * pairs
     try:
-        weight = math.ldexp(inside, -(_exponent(graph.rows("out")) or 0))
-        value = (weight - float(resolution) * pairs) * share
+        return float(value if graph.directed else value / 2)
     except OverflowError:
-        value = math.inf
-    if not math.isfinite(value):
         raise ValueError(
             "weight, resolution: the sums are beyond float64; divide the weights, or give a "
             "smaller resolution"
-        )
-    return value
+        ) from None
 
 
 @guarded
@@ -194,9 +194,9 @@ def coverage(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> float:
     0.6667
     """
     graph = _read(graph, edges)
-    inside, outgoing, _ = _community_weights(graph, labels_of(graph, partition))
-    total = int(outgoing.sum())
-    return inside / total if total else math.nan
+    inside, between = _weights_inside_and_between(graph, labels_of(graph, partition))
+    total = inside + between
+    return float(inside / total) if total else math.nan
 
 
 def _check_resolution(resolution: Any) -> None:
@@ -227,6 +227,28 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
         outgoing += sums_by_group(row_labels, weights, communities)
         incoming += sums_by_group(column_labels, weights, communities)
     return inside, to_host(outgoing), to_host(incoming)
+
+
+def _weights_inside_and_between(graph: BaseGraph, labels: Any) -> tuple[Fraction, Fraction]:
+    """Sum the weights of the entries inside communities and of those between two, exactly.
+
+    An undirected edge has two entries, and a loop counts as two.
+    """
+    stored = graph.rows("out")
+    labels, inside, between = stored.by_place(labels), Fraction(0), Fraction(0)
+    for first, _, chunk in stored.chunks(stored.few_at_once()):
+        rows, columns = chunk.row_indices() + first, chunk.indices
+        together = labels[rows] == labels[columns]
+        inside += _weight_where(together, chunk.weights)
+        between += _weight_where(~together, chunk.weights)
+        if not graph.directed:
+            inside += _weight_where(rows == columns, chunk.weights)
+    return inside, between
+
+
+def _weight_where(mask: Any, weights: Any) -> Fraction:
+    """Sum the weights of some entries, or count these, exactly."""
+    return Fraction(int(mask.sum())) if weights is None else exact_sum(weights[mask])
 
 
 def _exponent(rows: Rows) -> int | None:
@@ -267,9 +289,9 @@ def _codes(labels: Any, bound: int) -> Any:
     return label_codes(labels, "partition")
 
 
-def partition_rows(graph: BaseGraph, partition: Any) -> tuple[Any, Any]:
+def partition_rows(graph: BaseGraph, partition: Any, one_label: bool = True) -> tuple[Any, Any]:
     """Check a partition; return its columns, and the vertex of each row on the graph's device."""
-    partition = as_frame(partition, "partition")
+    partition = as_frame(partition, "partition", one_label)
     keys = vertex_columns(partition, "partition")
     ids = partition[keys[0]] if len(keys) == 1 else partition[keys]
     index = to_device(graph.vertex_index(ids, argument="partition"), graph.device)

@@ -27,8 +27,7 @@ Results are NetworkX's to the letter, their order included.
 Computed on a core of the CPU."""
 
 PATHS = """\
-Paths are those that NetworkX chooses, in its order. A mapping of nodes to paths is no dict: it
-makes a path when that is asked for first, is equal to NetworkX's dict, and can be changed like one.
+Paths are those that NetworkX chooses, in its order.
 Computed on a core of the CPU."""
 
 WEIGHTS = """

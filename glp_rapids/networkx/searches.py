@@ -8,7 +8,7 @@ worked out from them. So all that depends on who is found first is as NetworkX h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -81,77 +81,27 @@ class Tree:
         (found,) = np.nonzero(self.order == self.graph.position[node])
         return self._distance[found[0]].item() if found.size else None
 
-    def paths(self, *, reverse: bool = False) -> Paths:
+    def paths(self, *, reverse: bool = False) -> dict:
         """Return the path to each node; or, in reverse, from it."""
-        return Paths(self, reverse)
+        paths = {node: [node] for node in self.nodes[: self._starts]}
+        # who found a node was found before it
+        for node, parent in zip(self.nodes[self._starts :], self.parents(), strict=True):
+            paths[node] = [node, *paths[parent]] if reverse else [*paths[parent], node]
+        return paths
 
     def edges(self) -> Iterator[tuple]:
         """Return the edges over which nodes were found from a single start."""
         return zip(self.parents(), self.nodes[1:], strict=True)
 
     def parents(self) -> list:
-        """Return who found each node but the single start."""
-        return self.graph.objects[self.predecessor[self.order[1:]]].tolist()
+        """Return who found each node but the starts."""
+        return self.graph.objects[self.predecessor[self.order[self._starts :]]].tolist()
 
-    def path(self, place: int, *, reverse: bool = False) -> list:
-        """Return the nodes on the path to a position; or, in reverse, from it."""
+    def path(self, place: int) -> list:
+        """Return the nodes on the path to a position."""
         found = np.empty(self.order.size, self.order.dtype)
         size = _kernels().walk_back(self.predecessor, place, found)
-        return self.graph.objects[found[:size] if reverse else found[:size][::-1]].tolist()
-
-
-class Paths(MutableMapping):
-    """A mapping of nodes to paths, each a list that is made when it is asked for first.
-
-    It is what NetworkX has a dict for, and equal to that; a dict would hold as many nodes as all
-    paths together.
-    """
-
-    def __init__(self, tree: Tree, reverse: bool):
-        self._tree, self._reverse = tree, reverse
-        self._paths: dict = dict.fromkeys(tree.nodes)
-
-    def __getitem__(self, node: Hashable) -> list:
-        path = self._paths[node]
-        if path is None:
-            place = self._tree.graph.position[node]
-            path = self._paths[node] = self._tree.path(place, reverse=self._reverse)
-        return path
-
-    def __setitem__(self, node: Hashable, path: Any) -> None:
-        self._paths[node] = path
-
-    def __delitem__(self, node: Hashable) -> None:
-        del self._paths[node]
-
-    def __contains__(self, node: Any) -> bool:
-        return node in self._paths
-
-    def __iter__(self) -> Iterator:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def __reversed__(self) -> Iterator:
-        return reversed(self._paths)
-
-    def __or__(self, other: Mapping) -> dict:
-        return {**self, **other} if isinstance(other, Mapping) else NotImplemented
-
-    def __ror__(self, other: Mapping) -> dict:
-        return {**other, **self} if isinstance(other, Mapping) else NotImplemented
-
-    def __ior__(self, other: Mapping | Iterable) -> Paths:
-        self.update(other)
-        return self
-
-    def copy(self) -> dict:
-        """Return a dict of the nodes and their paths, all made."""
-        return dict(self)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
+        return self.graph.objects[found[:size][::-1]].tolist()
 
 
 def levels(

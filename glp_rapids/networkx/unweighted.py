@@ -1,7 +1,7 @@
 """NetworkX's searches by number of edges: arguments, results, their order and errors are its own.
 
-Only mappings of nodes to paths are others than its dicts; see `Paths`. A generator of NetworkX is
-one here, and raises, as there, when it is asked first; it then searches to its end at once.
+A generator of NetworkX is one here, and raises, as there, when it is asked first; it then searches
+to its end at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.networkx.graph import FROM_3_7, Graph
-from glp_rapids.networkx.searches import Paths, Tree, between, breadth_first, levels, steps_below
+from glp_rapids.networkx.searches import Tree, between, breadth_first, levels, steps_below
 
 Sorting = Callable | None
 
@@ -42,7 +42,7 @@ def single_source_shortest_path_length(
     return _from(G, source, cutoff, f"Source {source} is not").lengths()
 
 
-def single_source_shortest_path(G: Graph, source: Hashable, cutoff: float | None = None) -> Paths:
+def single_source_shortest_path(G: Graph, source: Hashable, cutoff: float | None = None) -> dict:
     """Find a path of fewest edges from a node to every other, NetworkX's choice of several.
 
     Examples
@@ -63,7 +63,7 @@ def single_target_shortest_path_length(
     return _from(G, target, cutoff, f"Target {target} is not", reverse=True).lengths()
 
 
-def single_target_shortest_path(G: Graph, target: Hashable, cutoff: float | None = None) -> Paths:
+def single_target_shortest_path(G: Graph, target: Hashable, cutoff: float | None = None) -> dict:
     """Find a path of fewest edges from every node to a target."""
     return _from(G, target, cutoff, f"Target {target} not", reverse=True).paths(reverse=True)
 
@@ -75,7 +75,7 @@ def all_pairs_shortest_path_length(
     return ((node, single_source_shortest_path_length(G, node, cutoff)) for node in G)
 
 
-def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, Paths]]:
+def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Any, dict]]:
     """Search from one node after the other; each search is made when it is asked for."""
     return ((node, single_source_shortest_path(G, node, cutoff)) for node in G)
 

@@ -1,7 +1,6 @@
 """NetworkX's searches by Dijkstra's algorithm: arguments, results, their order and errors.
 
-Lengths are Python's int or float: float everywhere but at the sources where some weight is a
-float. Only mappings of nodes to paths are others than NetworkX's dicts; see `Paths`.
+Lengths are Python's int or float: float everywhere but at the sources where some weight is a float.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 import networkx as nx
 
 from glp_rapids.networkx.graph import Graph
-from glp_rapids.networkx.searches import Paths, Tree, dijkstra, lengths_can_be_added
+from glp_rapids.networkx.searches import Tree, dijkstra, lengths_can_be_added
 
 
 def _check_sources(G: Graph, sources: Collection) -> None:
@@ -63,7 +62,7 @@ def multi_source_dijkstra_path(
     sources: Collection,
     cutoff: float | None = None,
     weight: Hashable | None = "weight",
-) -> Paths:
+) -> dict:
     """Find a shortest path from the nearest of some nodes to every node."""
     return _from_all(G, sources, weight, cutoff).paths()
 
@@ -105,7 +104,7 @@ def single_source_dijkstra_path(
     source: Hashable,
     cutoff: float | None = None,
     weight: Hashable | None = "weight",
-) -> Paths:
+) -> dict:
     """Find a shortest path from a node to every other, NetworkX's choice of several."""
     return multi_source_dijkstra_path(G, {source}, cutoff, weight)
 
@@ -154,7 +153,7 @@ def dijkstra_path_length(
 
 def all_pairs_dijkstra(
     G: Graph, cutoff: float | None = None, weight: Hashable | None = "weight"
-) -> Iterator[tuple[Any, tuple[dict, Paths]]]:
+) -> Iterator[tuple[Any, tuple[dict, dict]]]:
     """Search from one node after the other; each search is made when it is asked for."""
     _check(G, weight)
     return ((node, single_source_dijkstra(G, node, None, cutoff, weight)) for node in G)
@@ -170,7 +169,7 @@ def all_pairs_dijkstra_path_length(
 
 def all_pairs_dijkstra_path(
     G: Graph, cutoff: float | None = None, weight: Hashable | None = "weight"
-) -> Iterator[tuple[Any, Paths]]:
+) -> Iterator[tuple[Any, dict]]:
     """Search from one node after the other; each search is made when it is asked for."""
     _check(G, weight)
     return ((node, single_source_dijkstra_path(G, node, cutoff, weight)) for node in G)

@@ -215,7 +215,8 @@ def refuse_warm(options: SweepOptions, function: str, why: str) -> None:
 
 
 def refuse(options: SweepOptions, function: str, *names: str) -> None:
-    """Refuse options that other variants have and that mean nothing here."""
+    """Refuse options that other variants have and that mean nothing here, and unknown ones."""
     for name in names:
         if name in options:
             raise TypeError(f"{function} has no option {name!r}: it makes max_iter sweeps")
+    checks.refuse_unknown(options, SweepOptions.__annotations__.keys() - set(names))

@@ -11,6 +11,8 @@ from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import LackOfMemory, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
+from glp_rapids.graph.id_types import split_columns
+from glp_rapids.graph.vertex_ids import refuse_missing
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.traversal.search import as_ids
 
@@ -68,7 +70,14 @@ def shortest_paths(result: Frame, targets: Any) -> Frame:
     """
     table = _Table(result)
     ids = table.ids
-    wanted = np.unique(to_host(ids.lookup(as_ids(ids, targets), "targets")))
+    targets = as_ids(ids, targets)
+    index = ids.lookup(targets, "targets", absent=True)
+    refuse_missing(
+        index, split_columns(targets, len(ids.columns), "targets"), "targets", "are not in result",
+        "they were not reached, and dropped, or are no vertex of the graph; leave them out, or "
+        "search with unreachable='null'",
+    )  # fmt: skip
+    wanted = np.unique(to_host(index))
     if not wanted.size:
         raise ValueError("targets is empty; name at least one vertex")
     ends = table.row_of[wanted]

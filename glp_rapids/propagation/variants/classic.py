@@ -75,7 +75,7 @@ def label_propagation(
         After a sweep that changed at most an eighth of the labels (a quarter, once it settles)
         neighbouring classes are one and 8 are left, after one that changed at most 1 in 32 (in 8),
         4. A run with ``initial`` that does not explore begins as after one that changed those of
-        new vertices. "sync": all vertices at once.
+        new vertices. "sync": all vertices at once; ``classes`` has no effect.
     explore : int
         At most so many sweeps at first (default 10) settle ties in a random order, a new one each
         sweep, which lets communities merge. Then the run settles; it does so earlier if a sweep

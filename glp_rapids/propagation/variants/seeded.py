@@ -59,8 +59,11 @@ class Seeded(Program):
         most = self._most(is_seed, heard_norm, said_norm, spoken, graph.directed)
         exponent = xp.frexp(most)[1]
         del most, spoken
-        gain = xp.ldexp(1.0 / heard_norm, -exponent)
+        gain = 1.0 / heard_norm
         del heard_norm
+        # No unit is so small that the gain were infinite: what is fainter still rounds to 0.
+        exponent = xp.maximum(exponent, xp.frexp(gain)[1] - 1024)
+        gain = xp.ldexp(gain, -exponent)
         return {
             "labels": self.labels,
             "gain": gain,
