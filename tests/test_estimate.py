@@ -16,6 +16,7 @@ import glp_rapids
 from glp_rapids import as_graph, compress, estimate_memory, label_propagation
 from glp_rapids.compressed.format.layout import Layout
 from glp_rapids.compressed.sample import bits_of_packed
+from glp_rapids.device import LackOfMemory
 from glp_rapids.propagation import estimate
 from glp_rapids.propagation.memory import gpu_bytes_of
 
@@ -78,6 +79,40 @@ def test_an_estimate_is_what_a_run_predicts(name, kind):
         report = run(given, way=way, memory_limit=LIMIT).attrs["glp"]
         predicted = report.get("layers", [report])[0]["predicted"]
         assert size == pytest.approx(predicted, rel=0.05 if "packed" in way else 0.002)
+
+
+@pytest.mark.parametrize("order", [None, "bfs"])
+@pytest.mark.parametrize("kind", ["undirected", "weighted", "directed", "directed, weighted"])
+def test_an_estimate_knows_what_is_kept_on_a_compressed_graph(kind, order):
+    for name in ("label_propagation", "out", "seeded_label_propagation"):
+        run, options = RUNS[name]
+        algorithm = name if name in estimate.ALGORITHMS else "label_propagation"
+        graph = compress(graph_of(**KINDS[kind]), order=order, device="cpu")
+        told = partial(estimate_memory, graph, algorithm, device="cpu", **options)
+        # fresh, with what the first run has made, and with what another program has
+        for _ in range(2):
+            needed = int(host_bytes(told(memory_limit=LIMIT))["packed"])
+            predicted = run(graph, way="packed", memory_limit=LIMIT).attrs["glp"]["predicted"]
+            # in both directions it counts where the weights of each list begin, read or not
+            room = 0.05 if kind == "directed, weighted" else 0.002
+            assert predicted <= needed <= predicted * (1 + room), name
+            assert host_bytes(told(memory_limit=needed))["packed"] <= needed
+        glp_rapids.seeded_label_propagation(graph, [graph.external()[0]])
+        needed = int(host_bytes(told(memory_limit=LIMIT))["packed"])
+        assert needed >= run(graph, way="packed", memory_limit=needed).attrs["glp"]["predicted"]
+
+
+def test_what_an_estimate_says_fits_does():
+    graph = compress(graph_of(directed=True), device="cpu")
+    needed = int(host_bytes(estimate_memory(graph, device="cpu", memory_limit=LIMIT))["packed"])
+    little = estimate_memory(graph, device="cpu", memory_limit=needed - 1).set_index("way")["fits"]
+    assert not little[["packed", "streamed packed"]].any()
+    with pytest.raises(LackOfMemory, match="is 1 too little"):
+        label_propagation(graph, memory_limit=needed - 1)
+    label_propagation(graph, memory_limit=needed)
+    # its rows in the other direction are there now, and a run needs less
+    more = estimate_memory(graph, device="cpu", memory_limit=needed - 1).set_index("way")["fits"]
+    assert more[["packed", "streamed packed"]].all()
 
 
 def test_a_limit_in_between_fits_some_ways():

@@ -51,6 +51,10 @@ def test_ids_keep_value_and_type(name, tmp_path, tiny):
         pq.write_table(table.slice(10 * number, 10), tmp_path / f"{number}.parquet")
     expected = built(graph=pq.read_table(tmp_path), directed=True)
     identical(built(graph=tmp_path, directed=True), expected)
+    ids = expected.frame({})["vertex"]
+    with_more = built(graph=tmp_path, directed=True, vertices=ids[:2].tolist())
+    identical(with_more, expected)
+    assert with_more.frame({})["vertex"].dtype == ids.dtype
 
 
 def test_categories_of_dask(tiny):

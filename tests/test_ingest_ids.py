@@ -1,6 +1,7 @@
 """External ids come back as they went in, whatever their types."""
 
 import datetime
+import decimal
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,8 @@ def test_ids_come_back_as_they_went_in(name):
     with_more = built(graph=frame.iloc[:2], vertices=ids.iloc[3:])
     assert with_more.number_of_vertices == 4
     assert with_more.frame({})["vertex"].dtype == ids.dtype
+    listed = built(graph=frame.iloc[:2], vertices=ids.iloc[3:].tolist())
+    pd.testing.assert_frame_equal(listed.frame({}), with_more.frame({}))
     empty = built(graph=frame.iloc[:0])
     assert empty.number_of_vertices == 0
     assert empty.frame({"partition": empty.indices})["vertex"].dtype == ids.dtype
@@ -73,6 +76,44 @@ def test_integer_dtypes_unify():
     assert signed.external().dtype == np.int64
     with pytest.raises(TypeError, match="no integer dtype holds both"):
         built(graph=(np.array([-1, 2]), unsigned))
+
+
+def test_a_list_of_vertices_takes_a_dtype_that_holds_it():
+    def ids_with(vertices, *dtypes, ids=((1,), (2,))):
+        ends = (pd.Series(one, dtype=dtype) for one, dtype in zip(ids, dtypes, strict=True))
+        got = built(graph=tuple(ends), vertices=vertices).frame({})["vertex"]
+        return str(got.dtype), got.tolist()
+
+    for vertices in ([3], (3,), range(3, 4)):
+        assert ids_with(vertices, "int32", "int32") == ("int32", [1, 2, 3])
+    assert ids_with([300], "int8", "int8") == ("int64", [1, 2, 300])
+    assert ids_with([300], "int8", "int32") == ("int32", [1, 2, 300])
+    assert ids_with([-1], "uint8", "uint8") == ("int64", [-1, 1, 2])
+    assert ids_with([2**63], "int32", "int32")[1] == [1, 2, 2**63]
+    assert ids_with([3], "int16", "int16", ids=((), ())) == ("int16", [3])
+    assert ids_with([3], "object", "object", ids=((), ())) == ("int64", [3])
+    assert ids_with(np.array([3]), "int32", "int32") == ("int64", [1, 2, 3])
+    categories = pd.CategoricalDtype(["b", "a", "c"], ordered=True)
+    for vertex, expected in (("c", categories), ("z", pd.CategoricalDtype(list("abz")))):
+        found = built(
+            graph=(pd.Series(["a"], dtype=categories), pd.Series(["b"], dtype=categories)),
+            vertices=[vertex],
+        ).frame({})["vertex"]
+        assert found.dtype == expected
+    for vertices in (["3"], [True], [3.0], [3, None]):
+        with pytest.raises((TypeError, ValueError), match=r"^vertices holds|and vertices string"):
+            ids_with(vertices, "int32", "int32")
+
+
+def test_a_list_of_vertices_beside_types_of_arrow():
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    days = [datetime.date(2024, 1, i) for i in (1, 2, 3)]
+    amounts = [decimal.Decimal(i) for i in (1, 2, 3)]
+    for values, kind in ((days, pyarrow.date32()), (amounts, pyarrow.decimal128(5, 1))):
+        ends = tuple(pd.Series([value], dtype=pd.ArrowDtype(kind)) for value in values[:2])
+        got = built(graph=ends, vertices=values[2:]).frame({})["vertex"]
+        assert got.dtype == ends[0].dtype
+        assert got.tolist() == values
 
 
 def test_categories_of_two_columns_unite():
@@ -117,6 +158,8 @@ def test_several_columns():
     further = pd.DataFrame({"bank": [9], "name": ["new"]})
     more = built(**GRAPHS["several columns"](), vertices=further)
     assert more.number_of_vertices == 11
+    listed = built(**GRAPHS["several columns"](), vertices=[(9, "new")])
+    pd.testing.assert_frame_equal(listed.frame({}), more.frame({}))
     with pytest.raises(ValueError, match=r"no vertex of the graph: \(9, 'x'\)"):
         graph.vertex_index([(9, "x")])
     with pytest.raises(ValueError, match="an id of this graph has 2"):

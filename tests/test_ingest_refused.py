@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from built_graphs import karate
 
+from glp_rapids import account_scores, compress, label_propagation
 from glp_rapids.ingest.read import as_graph
 
 
@@ -50,6 +51,12 @@ BAD = {
     ),
     "mixed nodes": ({"graph": nx.Graph([(1, "a")])}, TypeError, "the nodes of the graph mixes"),
     "huge ids": (frame_of(src=[2**70, 1]), ValueError, "1180591620717411303424.*64-bit"),
+    "huge and negative ids": (frame_of(src=[2**63, -2]), TypeError, "'src' mix uint64 ids .* neg"),
+    "huge and negative nodes": (
+        {"graph": nx.Graph([(2**63, -2)])},
+        TypeError,
+        r"the nodes of the graph mix uint64 ids from 2\*\*63 up with negative ids",
+    ),
     "unsortable ids": (frame_of(src=[1j, 2j], dst=[1j, 2j]), TypeError, "sorted"),
     "unsortable objects": (
         {"graph": nx.Graph([(object(), object())])},
@@ -145,3 +152,19 @@ def test_bad_input_gets_one_clear_error(name):
     with pytest.raises(error, match=message) as caught:
         as_graph(**{"device": "cpu", **options})
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("make", [as_graph, compress])
+def test_a_graph_that_is_built_has_no_duplicates(make, tmp_path):
+    graph = make(pd.DataFrame({"src": [0, 0], "dst": [1, 1]}), multigraph="keep", device="cpu")
+    given = [graph]
+    if make is compress:
+        given.append(tmp_path / "graph.glp")
+        graph.save(given[-1])
+    for one in given:
+        for function in (as_graph, label_propagation):
+            for multigraph in ("min", "keep"):
+                with pytest.raises(ValueError, match=r"multigraph= does not apply to a glp_rap.*"):
+                    function(one, multigraph=multigraph, device="cpu")
+        assert as_graph(one, multigraph="merge", device="cpu").weights.tolist() == [2, 2]
+        assert account_scores(one, [0], device="cpu")["score"].iloc[1] > 0

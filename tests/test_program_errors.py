@@ -7,9 +7,11 @@ import textwrap
 
 import numpy as np
 import pandas as pd  # noqa: F401 (for the text of a program)
+import programs  # noqa: F401 (for the text of a program)
 import pytest
 from graphs import TRIANGLES
 
+import glp_rapids  # noqa: F401 (for the text of a program)
 from glp_rapids import Program, propagate
 
 LISTED = [1, 2, 3]
@@ -104,6 +106,17 @@ MISTAKES = {
     ),
     "no such NumPy": (score("return np.nosuch(freq)"), "label_score", "there is no numpy.nosuch"),
     "pandas": (score("return pd.isna(freq)"), "label_score", "pandas.isna is not supported"),
+    "function of a module": (
+        score("return freq * glp_rapids.random_below(v, state.sweep, state.seed, 2)"),
+        "label_score", "through its module; write `from glp_rapids import random_below` above the",
+    ),
+    "function of the user's module": (
+        score("return freq * programs.seeded(freq)"),
+        "label_score", "write `from programs import seeded` above the class, and seeded(...) in it",
+    ),
+    "function of Python's library": (
+        score("return textwrap.dedent('x')"), "label_score", "textwrap.dedent is not supported",
+    ),
     "wrong types": (score("return freq + None"), "label_score", "add(int64, none) is not"),
     "two types": (
         score("x = freq if freq > 1 else 'no'\nreturn x"),

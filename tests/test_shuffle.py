@@ -274,10 +274,15 @@ def test_ranks_without_an_edge_do_not_count_as_edges_of_weight_one():
 def test_ids_have_one_type_on_all_ranks():
     """Also on those whose own edges, and whose range, have nothing of the other type."""
     ends = np.arange(60, dtype=np.int32)
-    frame, given = pd.DataFrame({"src": ends, "dst": ends + np.int32(1)}), {"vertices": [-70, 7]}
+    frame = pd.DataFrame({"src": ends, "dst": ends + np.int32(1)})
+    given = {"vertices": np.array([-70, 7])}
     whole = label_propagation(frame, **given, device="cpu")
     found, parts, _ = on_ranks([frame[:20], frame[20:40], frame[40:]], given)
     assert [part.vertices.take(None)["vertex"].dtype for part in parts] == [np.int64] * 3
+    pd.testing.assert_frame_equal(found, whole, check_dtype=False)
+    listed = {"vertices": [-70, 7]}  # which has no type of its own
+    found, parts, _ = on_ranks([frame[:20], frame[20:40], frame[40:]], listed)
+    assert [part.vertices.take(None)["vertex"].dtype for part in parts] == [np.int32] * 3
     pd.testing.assert_frame_equal(found, whole, check_dtype=False)
 
 

@@ -20,6 +20,7 @@ from glp_rapids import (
     as_graph,
     betweenness_centrality,
     bfs,
+    compress,
     layered_edges,
     multi_source_bfs,
     sssp,
@@ -357,3 +358,14 @@ def test_what_sssp_cannot_be_told_is_told_to_as_graph():
         with pytest.raises(ValueError, match=r"multigraph= does not apply to .*; tell as_graph"):
             search(graph, 0, multigraph="min")
     assert sssp(graph, 0)["distance"].tolist() == [0, 1]
+
+
+def test_files_of_graphs_that_are_built(tmp_path):
+    twice = pd.DataFrame({"src": [0, 0], "dst": [1, 1], "km": [5, 7]})
+    path = tmp_path / "roads.glp"
+    compress(twice, weight="km", device="cpu").save(path)
+    assert sssp(path, 0, device="cpu")["distance"].tolist() == [0, 12]
+    assert layered_edges(path, 0, device="cpu").edges()["weight"].tolist() == [12, 12]
+    for search in (sssp, layered_edges):
+        with pytest.raises(ValueError, match=r"multigraph= does not apply to .*; tell as_graph"):
+            search(path, 0, multigraph="min", device="cpu")

@@ -109,7 +109,10 @@ class CompressedCSR(Keeper, Rows):
     def chunks(self, entries: int | None = None) -> Iterator[Chunk]:
         from glp_rapids.compressed.decode import decode_rows
 
-        xp, starts = module_on(self.device), self.entry_starts
+        xp = module_on(self.device)
+        # not kept: unless weights are read, nothing else of a run asks for them
+        kept = self.has("entry_starts")
+        starts = self.entry_starts if kept else segment_offsets(self.lists.degrees)
         for first, last, begin, end in segment_ranges(starts, entries or rows.ENTRIES_AT_ONCE):
             indptr = starts[first : last + 1] - begin
             indices = xp.empty(end - begin, self.index_dtype)

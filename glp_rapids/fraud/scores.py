@@ -24,7 +24,7 @@ from glp_rapids.fraud.system import Fixed
 from glp_rapids.fraud.tables import Table
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.graph import BaseGraph, Graph
-from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.options import ByDefault, EdgeOptions
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.jit.interrupts import interruptible
 
@@ -156,7 +156,7 @@ def prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
         transfers, values = graph.graph("transfers"), graph.graph("amount")
     else:
         if not isinstance(graph, BaseGraph) and edges.get("weight") is None:
-            edges = {"multigraph": "keep", **edges}
+            edges = {"multigraph": ByDefault("keep"), **edges}
         transfers = as_graph(graph, **edges)
     if transfers.directed:
         raise ValueError("the graph is directed; clusters and scores need directed=False")

@@ -176,6 +176,9 @@ def integers(column: Column, label: str) -> Array:
             return array.astype(dtype)
         except OverflowError:
             continue
+    least, largest = int(array.min()), int(array.max())
+    if least >= -(2**63) and largest < 2**64:
+        of_64_bits(least, largest, [label])  # which says that no type holds both
     worst = max(column, key=abs)
     raise ValueError(f"{label} holds {worst}, which is no 64-bit integer; cast to strings instead")
 

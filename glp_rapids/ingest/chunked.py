@@ -37,6 +37,7 @@ from glp_rapids.ingest import rank
 from glp_rapids.ingest.columns import Columns
 from glp_rapids.ingest.distinct import DistinctIds, DistinctIntegers, words_of
 from glp_rapids.ingest.edges import Options
+from glp_rapids.ingest.further import cast_to_one_of, is_without_dtype
 from glp_rapids.ingest.lookup import IntegerLookup, Lookup, TupleLookup, lookup_of
 from glp_rapids.ingest.weights import checked_weights
 
@@ -52,7 +53,7 @@ def graph_of(
         width = len(columns.sources)
         given = id_types.split_columns(options.vertices, width, "vertices", *options.ends)
         further = [kinds.on_host(column) for column in given]
-    found = reading.ids(further)
+    found = reading.ids(further, is_without_dtype(options.vertices))
     if found is None:
         return None
     vertices, find, weights = found
@@ -85,8 +86,11 @@ class _Reading:
             raise self.changed(f"{rows:,} rows where there were {self._rows:,}")
         self._rows = rows
 
-    def ids(self, further: list[Column] | None) -> Any:
-        """Read and check all ids and weights: the ids, what ranks them, the dtype of weights."""
+    def ids(self, further: list[Column] | None, listed: bool) -> Any:
+        """Read and check all ids and weights: the ids, what ranks them, the dtype of weights.
+
+        ``listed``: those of ``further`` vertices are of a list, which takes the dtype of the rest.
+        """
         ends, weight_types, rows = self.columns, set(), 0
         expected = None if self._rows is None else 2 * self._rows
         distinct = [DistinctIds(expected) for _ in ends.sources]
@@ -104,6 +108,9 @@ class _Reading:
                 weight_types.add(_weights(chunk, name).dtype)
         if not rows:
             return None
+        if further and listed:
+            known = [ids.dtypes for ids in distinct]
+            further = list(map(cast_to_one_of, known, further))
         for ids, column in zip(distinct, further or [], strict=bool(further)):
             ids.add(column, "vertices", "vertices")
         self._families, self._seen = [ids.family for ids in distinct], seen

@@ -57,12 +57,18 @@ class DistinctIds:
         """What sort of ids they are; None before there is one."""
         return next(iter(self._families), None)
 
-    def column(self) -> IdColumn:
-        """Return the ids, sorted, with the dtype that the caller's have."""
+    @property
+    def dtypes(self) -> list[Any]:
+        """What the caller's columns have, each once."""
         dtypes = []
         for dtype in (dtype for of_end in self._dtypes.values() for dtype in of_end):
             if dtype not in dtypes:
                 dtypes.append(dtype)
+        return dtypes
+
+    def column(self) -> IdColumn:
+        """Return the ids, sorted, with the dtype that the caller's have."""
+        dtypes = self.dtypes
         ((family, label),) = self._families.items()
         if family == "integer":
             values = self.integers.sorted()

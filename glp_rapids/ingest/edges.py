@@ -65,6 +65,14 @@ def refuse_ends(options: Options, what: str) -> None:
         refuse(options, what, argument, "it has no columns")
 
 
+def refuse_to_merge(graph: Any) -> None:
+    """Raise since a graph that is built has no duplicates of which something could become."""
+    raise ValueError(
+        f"multigraph= does not apply to a glp_rapids.{type(graph).__name__}, in which every edge "
+        "is there once; tell as_graph when it is made"
+    )
+
+
 def refuse_direction(directed: bool, options: Options) -> None:
     """Raise if ``directed=True`` is asked of a graph that knows itself to be undirected."""
     if options.directed and not directed:

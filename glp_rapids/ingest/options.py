@@ -7,6 +7,12 @@ from typing import Any, Literal, TypedDict
 ColumnNames = str | list[str] | tuple[str, ...]
 
 
+class ByDefault(str):
+    """A choice of the function called, not of its caller: it may be one that does not apply."""
+
+    __slots__ = ()
+
+
 class EdgeOptions(TypedDict, total=False):
     """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
 

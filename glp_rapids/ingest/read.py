@@ -26,12 +26,14 @@ from glp_rapids.device import (
     to_device,
 )
 from glp_rapids.frames import chunks, files
-from glp_rapids.graph import build, id_types
+from glp_rapids.graph import build
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
 from glp_rapids.ingest import paths, rank, readers
 from glp_rapids.ingest.columns import column_names
+from glp_rapids.ingest.edges import refuse_to_merge
+from glp_rapids.ingest.further import further_columns
 from glp_rapids.ingest.matrices import Adjacency, graph_of
-from glp_rapids.ingest.options import ColumnNames, EdgeOptions
+from glp_rapids.ingest.options import ByDefault, ColumnNames, EdgeOptions
 from glp_rapids.ingest.weights import checked_weights
 
 Array = Any
@@ -92,7 +94,7 @@ def as_graph(
         theirs. "keep": the same, but without weights it is weighted by their number. "min": one
         edge, whose weight is the least of theirs. Of an undirected graph (a, b) and (b, a) are
         duplicates. Votes are added, lengths are not: a graph for `sssp` wants "min", or a road
-        that is in the data twice is twice as long.
+        that is in the data twice is twice as long. A graph of this library has no duplicates.
     device : {"cpu", "gpu"}, optional
         Where the graph shall live; None: on the GPU if there is one. What is read in chunks is
         built in host memory first.
@@ -221,6 +223,9 @@ def _of_data(graph, options, multigraph, device, progress):
         readers.refuse(options, name, "weight", "it has its own")
         readers.refuse_ends(options, name)
         readers.refuse_direction(graph.directed, options)
+        # "merge" cannot be told from nothing given
+        if multigraph != "merge" and not isinstance(multigraph, ByDefault):
+            refuse_to_merge(graph)
         graph.refuse_elsewhere("graph")
         return graph.to(device)
     edges = None
@@ -320,9 +325,7 @@ def _ranked(edges, options, device):
         ends.append(edges.vertices)
         labels.append(edges.vertices_labels)
     if options.vertices is not None:
-        further = id_types.split_columns(
-            options.vertices, len(edges.source), "vertices", *options.ends
-        )
+        further = further_columns(options.vertices, ends[:2], options.ends)
         ends.append(further)
         labels.append(("vertices",) * len(further))
     complete = edges.complete and options.vertices is None

@@ -19,12 +19,13 @@ import pandas as pd
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Frame, Kind
-from glp_rapids.graph import build, id_types
+from glp_rapids.graph import build
 from glp_rapids.graph.id_words import IdWords, id_words
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.ingest import readers
+from glp_rapids.ingest.further import further_columns
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.ingest.weights import checked_weights
 from glp_rapids.multigpu.exchange import Exchange
@@ -74,7 +75,7 @@ def part_of(
     labels = [edges[0].source_labels, edges[0].destination_labels]
     ends = [end for one in edges for end in (one.source, one.destination)]
     labels *= len(edges)
-    more = _further(exchange, vertices, len(ends[0]), options.ends)
+    more = _further(exchange, vertices, ends[:2], options.ends)
     labels += [["vertices"] * len(ends[0])] * len(more)
     codes, known = rank_ids([*ends, *more], labels, kind, device)
     del codes[len(codes) - len(more) :], more  # they have no edges
@@ -120,13 +121,13 @@ def _of_one_type(exchange: Exchange, weights: Array) -> Array:
 
 
 def _further(
-    exchange: Exchange, vertices: Sequence[Any], number: int, names: list[list[Any]]
+    exchange: Exchange, vertices: Sequence[Any], ends: list[list[Column]], names: list[list[Any]]
 ) -> list[list[Column]]:
     """Return the columns of further ids; of a rank that has none, of one of another rank's.
 
     So the ids of all ranks are of the type that they have together.
     """
-    own = [id_types.split_columns(one, number, "vertices", *names) for one in vertices]
+    own = [further_columns(one, ends, names) for one in vertices]
     filled = [columns for columns in own if len(columns[0])]
     some = [kinds.to_series(column[:1], "pandas") for column in filled[0]] if filled else None
     told = exchange.tell(some)

@@ -7,14 +7,19 @@ in words of what they wrote, and the line.
 from __future__ import annotations
 
 import re
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from glp_rapids.jit.fingerprint import of_package, plain_function
+
+_OF_MODULE = r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'"
 # What Numba says, and what is said instead; the first that matches.
 _CAUSES = (
     (r"Unknown attribute '(\w+)' of type State\(", "state has no field {0!r}; there are {fields}"),
-    (r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", "{1}.{0} is not supported"),
+    (_OF_MODULE, "{1}.{0} is not supported"),
     (r"Unknown attribute '(\w+)' of type (.+)", "{1} has no attribute {0!r}"),
     (r"NameError: name '(\w+)' is not defined", "the name {0!r} is not defined"),
     (r"module '([\w.]+)' has no attribute '(\w+)'", "there is no {0}.{1}"),
@@ -45,12 +50,31 @@ def described(returned: Any) -> str:
 
 
 def _cause(text: str, fields: tuple[str, ...]) -> str:
+    if (found := re.search(_OF_MODULE, text)) and _compiles_by_name(found[2], found[1]):
+        return (
+            f"{found[2]}.{found[1]} is called through its module; write `from {found[2]} import "
+            f"{found[1]}` above the class, and {found[1]}(...) in it"
+        )
     for pattern, said in _CAUSES:
         if found := re.search(pattern, text):
             return said.format(*(_plain(part) for part in found.groups()), fields=", ".join(fields))
     text = re.sub(r"[. ]*Raised from .*", "", text)
     lines = [line.strip() for line in text.splitlines()]
     return next((line.rstrip(".") for line in lines if line and not line.startswith(_NOISE)), "")
+
+
+def _compiles_by_name(module: str, name: str) -> bool:
+    """Tell whether a module has such a plain function, and it is of the user's or of ours.
+
+    Those of Python's and of installed libraries are seldom of plain scalars.
+    """
+    function = plain_function(getattr(sys.modules.get(module), name, None))
+    if function is None or of_package(function):
+        return function is not None
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    file, paths = Path(function.__code__.co_filename), sysconfig.get_paths()
+    return not any(Path(paths[kind]) in file.parents for kind in ("purelib", "platlib"))
 
 
 def _plain(types: str) -> str:

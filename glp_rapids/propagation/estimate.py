@@ -71,6 +71,7 @@ ALGORITHMS: dict[str, Callable[..., Made]] = {
     "seeded_label_propagation": _seeded,
     "propagate": _of_a_user,
 }
+A_WORD = 8  # bytes: all there is of ids that are not hashed
 DEVICES: tuple[DeviceName, ...] = ("cpu", "gpu")
 
 
@@ -246,19 +247,30 @@ def _on_cpu(
         way = WAYS[name]
         if both and way.form == "compressed":
             continue  # a list may name a neighbour twice
-        given = replace(subject, scheme="packed" if way.form == "compressed" else None, _derived={})
+        packed = way.form == "compressed"
+        there = graph is not None and graph.device == "cpu" and bool(graph.scheme) == packed
+        given = replace(subject, scheme="packed" if packed else None, _derived={})
+        if there:  # with all that is kept on it
+            given = graph
         readers = measured.wants_readers(given, program, options, way.form)
         apart = subject.directed and not both and readers
+        asked = apart and traits.skip_inactive and options.skip_inactive
+        longest = max(subject.longest_row, subject.longest_reader if packed and asked else 0)
         sizes = Sizes(
-            subject.number_of_vertices, entries, subject.longest_row, subject.index_dtype,
+            subject.number_of_vertices, entries, longest, subject.index_dtype,
             None if subject.weights is None else subject.weights.dtype, classes,
             threads_for(entries), traits.unit_votes and traits.default_score,
-            ordered=bool(given.scheme) and subject.order is not None, readers_apart=apart,
+            ordered=packed and subject.order is not None, readers_apart=asked,
         )  # fmt: skip
-        here = _graph_bytes(given, graph, mapped)
-        lists = here + _made_bytes(given, options, apart)
-        if hashes(options):
-            lists += subject.packed_words if given.scheme else subject.words
+        if there:
+            here = measured.taken_already(graph, options, way.form, readers)
+        else:
+            here = 0 if mapped else subject.packed_bytes if packed else bytes_of_csr(given)
+        lists = here + _made_bytes(given, subject.packed_bytes, options, apart)
+        if not hashes(options):
+            lists += A_WORD
+        elif not there:
+            lists += subject.packed_words if packed else subject.words
         largest = partial(subject.largest_class, classes)
         size, fits, _ = measured.total_of(name, sizes, largest, lists, state, limit)
         making = here + state + bytes_to_make(given, options, way.form, apart)
@@ -266,24 +278,24 @@ def _on_cpu(
     return rows
 
 
-def _graph_bytes(given: Subject, graph: BaseGraph | None, mapped: bool) -> int:
-    """Count what a graph in some form takes in memory."""
-    if graph is not None and bool(graph.scheme) == bool(given.scheme) and graph.device == "cpu":
-        return memory_taken(*graph.rows("out").arrays(made=False))
-    if mapped:
-        return 0
-    return given.packed_bytes if given.scheme else bytes_of_csr(given)
-
-
-def _made_bytes(given: Subject, options: Options, apart: bool) -> int:
-    """Count what a run on a CPU makes of a graph, and keeps."""
+def _made_bytes(
+    given: Subject | BaseGraph, packed_bytes: int, options: Options, apart: bool
+) -> int:  # fmt: skip
+    """Count what a run on a CPU makes of a graph, and keeps, unless it is kept there already."""
     csr = bytes_of_csr(given)
     places = bytes_of_places(given) if given.scheme else 0
-    if given.directed and options.direction == "both":
+    if not given.directed or (options.direction == "out" and not apart):
+        return places
+    if options.direction == "both":
+        if "both" in given._derived:
+            return places
         return places + csr + given.number_of_edges * gpu_memory.bytes_an_entry(given)
-    if given.directed and (options.direction == "in" or apart):
-        return 2 * places + (given.packed_bytes if given.scheme else csr)
-    return places
+    if (other := given._derived.get("transpose")) is not None:
+        return places + (bytes_of_places(other) if other.scheme else 0)
+    if not given.scheme:
+        return csr
+    shared = 0 if given.order is None else given.order.nbytes
+    return places + packed_bytes - shared + bytes_of_places(given, anew=True)
 
 
 def _on_gpu(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from glp_rapids.compressed.choose_codes import SAMPLE
+from glp_rapids.compressed.format.layout import BLOCK
+from glp_rapids.compressed.weights import EqualWeights
 from glp_rapids.propagation.gpu_memory import bytes_an_entry
 
 if TYPE_CHECKING:
@@ -45,13 +47,26 @@ def bytes_of_csr(graph: BaseGraph) -> int:
     return 8 * (graph.number_of_vertices + 1) + entries
 
 
-def bytes_of_places(graph: BaseGraph) -> int:
-    """Count what tells where each list and its weights begin, and how long it is, if not there."""
-    if graph.scheme and "skimmed" in graph.lists._derived:
-        return 0
-    item = graph.index_dtype.itemsize
-    order = 2 * item if getattr(graph, "order", None) is not None else 0
-    return graph.number_of_vertices * (8 + item + order + 8 * (graph.weights is not None))
+def bytes_of_places(graph: BaseGraph, anew: bool = False) -> int:
+    """Count what tells where each list and its weights begin, and how long it is, if not there.
+
+    ``anew``: of other lists of the same sizes, of which nothing is there.
+    """
+    kept: set[str] = set()
+    if graph.scheme and not anew:
+        rows = graph._derived.get("rows")
+        kept = {*graph.lists._derived, *(rows._derived if rows is not None else ())}
+    vertices, item = graph.number_of_vertices, graph.index_dtype.itemsize
+    size = 0
+    if "skimmed" not in kept:
+        size += vertices * (8 + item)
+    if "block_starts" not in kept:
+        size += 8 * (-(-vertices // BLOCK) + 1)
+    if getattr(graph, "order", None) is not None and "place" not in kept:
+        size += item * vertices
+    if not isinstance(graph.weights, EqualWeights | None) and "entry_starts" not in kept:
+        size += 8 * (vertices + 1)
+    return size
 
 
 def _bytes_of_an_edge_number(entries: int) -> int:

@@ -266,7 +266,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
     made = bytes_to_make(graph, options, budget.form, readers)
     if budget.limit is None and little and not made:
         return budget
-    taken = _taken_already(graph, options, budget.form, readers)
+    taken = taken_already(graph, options, budget.form, readers)
     state = held + vertices * (graph.index_dtype.itemsize + a_vertex)
     budget.making = taken + made + state
     if budget.limit is None:
@@ -363,7 +363,7 @@ def _taken(graph: BaseGraph, workload: Workload) -> int:
     return _in_memory(graph, [workload.rows, workload.readers], workload.id_words)
 
 
-def _taken_already(graph: BaseGraph, options: Options, form: str, readers: bool) -> int:
+def taken_already(graph: BaseGraph, options: Options, form: str, readers: bool) -> int:
     """Add up what `_taken` will that is in memory before a run, kept from others."""
     source = _source_there(graph, form, options)
     rows: list[Rows] = []

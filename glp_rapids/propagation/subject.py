@@ -28,8 +28,9 @@ class Subject:
     """What is known of a graph, named as a graph's own, with lists in one of the forms.
 
     ``packed_bytes``: of the graph if it were packed. ``words``: of what is hashed in the place of
-    ids, by a plain and by a compressed graph. ``largest_class`` counts that of so many classes. The
-    rest is what `memory` asks a graph.
+    ids, by a plain and by a compressed graph. ``largest_class`` counts that of so many classes.
+    ``longest_reader``: the entries of the longest row in the other direction, 0 where nobody
+    counted. The rest is what `memory` asks a graph.
     """
 
     number_of_vertices: int
@@ -42,6 +43,7 @@ class Subject:
     largest_class: Callable[[int], int]
     listed: int  # vertices with neighbours
     long_rows: tuple[np.ndarray, np.ndarray]  # what is hashed, and how many entries
+    longest_reader: int = 0
     words: int = 0
     packed_words: int = 0
     scheme: str | None = None
@@ -113,6 +115,7 @@ def of_graph(graph: BaseGraph, bits_per_entry: float | None, options: Options) -
         graph.number_of_vertices, entries, int(degrees.max(initial=0)), graph.index_dtype,
         weights, graph.directed, packed, partial(_counted, graph),
         int(np.count_nonzero(degrees)), (to_host(long_words), degrees[long]),
+        longest_reader=_longest_reader(graph, options),
         words=0 if held else words.nbytes, packed_words=words.nbytes,
         order=getattr(graph, "order", None),
     )  # fmt: skip
@@ -141,6 +144,12 @@ def _degrees(graph: BaseGraph, options: Options) -> np.ndarray:
     if options.direction == "both":
         degrees += to_host(graph.degree)
     return degrees
+
+
+def _longest_reader(graph: BaseGraph, options: Options) -> int:
+    """Count the entries of the longest row in the other direction, if it is there."""
+    other = graph if options.direction == "in" else graph._derived.get("transpose")
+    return 0 if other is None else int(to_host(other.degree).max(initial=0))
 
 
 def _counted(graph: BaseGraph, classes: int) -> int:

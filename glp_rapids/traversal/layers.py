@@ -18,7 +18,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import set_attributes, to_frame
-from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.options import ByDefault, EdgeOptions
 from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
 from glp_rapids.traversal.search import (
     Search,
@@ -127,7 +127,7 @@ def layered_edges(
     [1.0, 1.0, 1.0, 1.0]
     """
     refuse_multigraph(graph, edges)
-    edges = {"multigraph": "min", **edges}
+    edges = {"multigraph": ByDefault("min"), **edges}
     limits = {"memory_limit": memory_limit, "folder": folder}
     search = Search(graph, direction, edges, "bfs", "rows_in_order", **limits)
     starts = search.vertices(start, "start")

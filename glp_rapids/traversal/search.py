@@ -23,6 +23,7 @@ from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use, to_host
 from glp_rapids.frames.kinds import null_where, set_attributes
 from glp_rapids.graph.graph import BaseGraph
+from glp_rapids.ingest.edges import refuse_to_merge
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.traversal.engines import (
     Lists,
@@ -48,9 +49,7 @@ UNREACHABLE = ("max", "null", "drop")
 def refuse_multigraph(graph: Any, edges: Mapping[str, Any]) -> None:
     """Refuse to say of a graph that is built what becomes of duplicates."""
     if isinstance(graph, BaseGraph) and "multigraph" in edges:
-        raise ValueError(
-            f"multigraph= does not apply to a glp_rapids.{type(graph).__name__}; tell as_graph"
-        )
+        refuse_to_merge(graph)
 
 
 class Search:

@@ -12,6 +12,7 @@ from glp_rapids.common.checks import check_choice, check_truth
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.ingest.columns import UnknownColumns
+from glp_rapids.ingest.options import ByDefault
 from glp_rapids.traversal.engines import Found, largest
 from glp_rapids.traversal.search import (
     Search,
@@ -139,7 +140,7 @@ def sssp(
     check_choice("strategy", strategy, STRATEGIES, "'near-far' or 'wolfpath'")
     cutoff_of(cutoff, np.dtype(np.float64))
     refuse_multigraph(graph, edges)
-    edges = {"multigraph": "min", **edges, "weight": weight}
+    edges = {"multigraph": ByDefault("min"), **edges, "weight": weight}
     methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "rows_in_order")
     try:
         search = Search(graph, direction, edges, *methods, memory_limit=memory_limit)
