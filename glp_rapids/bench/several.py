@@ -13,10 +13,11 @@ G entries, ``--repeats 1``), and 184 (198) beside 278 for 3 synchronous sweeps; 
 some 5 ms are of the host, which makes two engines and launches both. Within 1.9 GB each (one takes
 3.1 for the whole) kron-24-16 took 29 ms, and 24 for the synchronous sweeps, where one GPU within
 that limit streams it in 74 and 81. Within less it is streamed to both, which one thread of the host
-leads. Two H200, best of 3 to 5: within 0.9 GB each the 3 synchronous sweeps took 55 ms (one: 79)
-with 54 GB a second over the buses of both, within 0.7 GB 62 (87) with 61; the defaults, whose steps
-are many, 92 (68) and 111 (72): they wait for the host, which under a profiler took 61 us for each
-of 926 launches. Launches have become cheaper since then (`jit.launch`).
+leads. Two H200, best of 7: within 0.9 GB each 3 synchronous sweeps took 51 ms (one: 79) and 12 took
+121 (267), within 0.7 GB 57 (86) and 166 (302): each further one 12 ms for 1.1 GB, 92 GB a second
+over both buses. The defaults, whose classes are many, took 67 (68) and 71 (70): a sweep of 32
+classes takes both 11 ms, in which they wait for the host (it comes to the end of a sweep when they
+do). Packed lists within 0.75 GB: 3 sweeps 79 (88), 12 167 (266), the defaults 155 (134).
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,
