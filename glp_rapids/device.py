@@ -304,7 +304,10 @@ def free_on_gpu() -> int | None:
     import cupy
 
     allocate = cupy.cuda.get_allocator()
-    return memory_free("gpu") if is_of_pool(allocate) or _asks_cuda(allocate) else None
+    if is_of_pool(allocate):
+        return memory_free("gpu")
+    # what CuPy's pool holds from before is of no use to RMM
+    return cupy.cuda.runtime.memGetInfo()[0] if _asks_cuda(allocate) else None
 
 
 def _asks_cuda(allocate: Any) -> bool:

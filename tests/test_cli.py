@@ -1,5 +1,6 @@
 """The command line: label propagation of files, and what is said of mistakes."""
 
+import argparse
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from command_line import cpu, fails
 
-from glp_rapids.cli import edge_files, label_propagation, main
+from glp_rapids.cli import _with_options, edge_files, label_propagation, main
 from glp_rapids.frames import files
 
 TRIANGLES = "src,dst\na,b\na,c\nb,c\nd,e\nd,f\ne,f\n"
@@ -247,6 +248,15 @@ def test_what_a_command_does_not_know(edges, words, said, capsys):
 def test_what_would_change_nothing_is_refused(words, said, capsys):
     assert main(words) == 2
     assert f": error: {said}" in capsys.readouterr().err
+
+
+def test_what_to_leave_out_is_an_option():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device")
+    said = "device='gpu': there is none; take 'cpu', or leave device=None; leave vertices out"
+    assert _with_options(said, parser) == (
+        "--device='gpu': there is none; take 'cpu', or leave --device out; leave vertices out"
+    )
 
 
 def test_a_graph_has_no_header(tmp_path, capsys):

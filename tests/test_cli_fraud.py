@@ -183,6 +183,16 @@ def test_ticks_of_fractions_do_not_drift(tmp_path, capsys):
     assert [event for _, event in found] == ["new"]
 
 
+@pytest.mark.parametrize(("every", "words"), [("1e-320", "too short"), ("1e300", "--every 1e300")])
+def test_ticks_that_could_not_be_counted(tmp_path, every, words, capsys):
+    (tmp_path / "rows.csv").write_text("source,destination,amount,time\n1,2,1,3.5\n")
+    (tmp_path / "black.txt").write_text("1\n")
+    given = tmp_path / "rows.csv", "--seeds", tmp_path / "black.txt", "--days", 1
+    if every == "1e300":
+        (tmp_path / "rows.csv").write_text("source,destination,amount,time\n1,2,1,2026-01-01\n")
+    assert words in fails(capsys, "monitor", *given, "--every", every)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [

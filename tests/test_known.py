@@ -82,6 +82,10 @@ def test_nobody_is_a_partner_of_its_own(device):
     found = account_scores(loop, [1], hubs=3, source="a", destination="b", device=device)
     assert found["score"].tolist() == expected["score"].tolist()
     assert found["score"].to_numpy().min() > 0
+    for beside in ([(4, 4)], [(4, 4), (3, 3)]):
+        more = pd.DataFrame([*star, (0, 0), *beside], columns=["a", "b"])
+        same = account_scores(more, [1], hubs=3, source="a", destination="b", device=device)
+        assert np.abs(same["score"].to_numpy() - expected["score"].to_numpy()).max() < 1e-3
     fewer = account_scores(loop, [1], hubs=2, source="a", destination="b", device=device)
     assert fewer["score"].tolist()[0] == 0
 

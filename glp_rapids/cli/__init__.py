@@ -117,7 +117,9 @@ def _with_options(text: str, parser: argparse.ArgumentParser) -> str:
     """Name an option where the library names the argument: the `dest` of the one is the other."""
     named = {one.dest: one.option_strings[0] for one in parser._actions if one.option_strings}
     argument = r"(?:^|(?<=: ))(\w+)(?==| must )|(?<=has no option )'(\w+)'"
-    return re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
+    text = re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
+    left_out = r"(?<=leave )(\w+)(?: out|=None)"
+    return re.sub(left_out, lambda one: f"{named[one[1]]} out" if one[1] in named else one[0], text)
 
 
 def _flush_stdout() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,8 @@ def run(options: argparse.Namespace) -> None:
         window, known, half_life=half_life, hubs=options.hubs, **fraud.limits_of(options)
     )
     with files.naming(options.transactions):  # all of it, before the first tick
-        window._read(frame, None)
+        reader = replace(window._reader, device="cpu")
+        reader.read(*reader.checked(frame, None), None)
     alerts, tick = [], None
     page = None
     if options.port is not None:
@@ -186,6 +188,10 @@ def _parts(
     moment: Callable[[Any], Any]  # when a tick begins
     if kind == clock.NUMBERS:  # which are counted, as fractions would drift
         number, moment = times // length, lambda tick: tick * length
+        if not number.abs().max() < 2**53:  # beyond, the next one is the same
+            raise ValueError(
+                f"--every {options.every} is too short for times such as {times.iloc[0]}"
+            )
     else:
         moment = lambda begin: begin  # noqa: E731
         # hours of the clock are missing or come twice where summer time begins or ends

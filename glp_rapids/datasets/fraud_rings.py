@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.checks import check_integer, is_integer, is_number, shown
+from glp_rapids.common.checks import check_integer, is_number, shown
 
 SECONDS_PER_DAY = 86_400
 LAST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
@@ -179,8 +179,12 @@ def blacklist(truth: pd.DataFrame, fraction: float = 0.2, seed: int = 0) -> pd.S
 
 def check_range(name: str, ends: Any) -> None:
     """Raise unless something is a smallest and a largest number, from 1 on."""
-    pair = isinstance(ends, tuple | list) and len(ends) == 2 and all(map(is_integer, ends))
-    if not pair or not 1 <= ends[0] <= ends[1]:
+    try:
+        low, high = ends
+        fits = bool(1 <= low <= high)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise ValueError(
             f"{name} must be (smallest, largest) with 1 <= smallest <= largest, not {shown(ends)}"
         )
@@ -189,7 +193,7 @@ def check_range(name: str, ends: Any) -> None:
 def check_start(start: Any, days: int) -> None:
     """Raise unless something is a date from which so many days can be counted."""
     try:
-        first = np.datetime64(start, "s")
+        first = np.datetime64("NaT" if is_number(start) else start, "s")
     except (TypeError, ValueError):
         first = np.datetime64("NaT")
     if np.isnat(first):

@@ -37,7 +37,7 @@ from glp_rapids.graph.vertex_ids import VertexIds
 FILE = re.compile(r"(state|batch)-(\d{8})\.glp")
 COLUMNS = ("source", "destination", "units", "time")
 AT_ONCE = 64  # batches after which a state is written
-RULES = 2  # from which scores follow; another number where amounts by age or hubs change
+RULES = 2  # from which scores and clusters follow; another number where these change
 SHARE = 2  # or when they have so many rows as this part of the window
 
 
@@ -212,22 +212,28 @@ def opened(
         if number != tick:
             missing = path_of(folder, "batch", number)
             raise ValueError(f"{missing} is missing, and later ones are there; restore it")
-    window, state, options = read_state(folder, there.state, device)
+    window, state, options = read_state(folder, there.state, device, len(there.batches))
     batches = (read_batch(folder, tick, window.device) for tick in there.batches)
     return window, state, options, batches, lock
 
 
 def read_state(
-    folder: Path, tick: int, device: Any
+    folder: Path, tick: int, device: Any, batches: int = 0
 ) -> tuple[SlidingWindow, State, dict[str, Any]]:
-    """Read all of a monitor: its window, its state, its options."""
+    """Read all of a monitor: its window, its state, its options; ``batches`` came since.
+
+    Of other rules is only what does not depend on them: who is in a cluster is told again by the
+    next tick, but what came between would be told to nobody.
+    """
     facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
     window, options = SlidingWindow(**facts["window"], device=device), facts["monitor"]
     fades, amounts = options["half_life"] is not None, options["weight"] == "amount"
-    if facts.get("rules") != RULES and ((fades and amounts) or options["hubs"] is not None):
+    depends = (fades and amounts) or options["hubs"] is not None or batches
+    if facts.get("rules") != RULES and depends:
         raise ValueError(
-            f"{path_of(folder, 'state', tick)} is of an older version, for which amounts by age "
-            "and partners of hubs were other numbers; start a new Monitor"
+            f"{path_of(folder, 'state', tick)} is of another version, for which amounts by age, "
+            "partners of hubs and what accounts pay to themselves counted otherwise; start a new "
+            "Monitor"
         )
     if fades:
         window.fades(span(options["half_life"], "half_life"), amounts)

@@ -15,7 +15,6 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.scans import places_where
-from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
@@ -79,9 +78,13 @@ def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
     """Let accounts with more than so many partners pass nothing on, unless they are seeds."""
     if hubs is None:
         return fixed
-    loops = graph.row_indices() == graph.indices  # nobody is a partner of its own
-    partners = graph.degree - integer_sums(loops, graph.indptr)
-    stops = partners > hubs
+    xp, degree = array_module(graph.indptr), graph.degree
+    stops = degree > hubs
+    one_more = places_where(degree == hubs + 1)
+    if one_more.size:  # nobody is a partner of its own
+        entries = graph.indptr[one_more][:, None] + xp.arange(hubs + 1)
+        own = (graph.indices[entries] == one_more[:, None]).any(axis=1)
+        stops[one_more[own]] = False
     stops[fixed.good] = True
     stops[fixed.seeds] = False
     return fixed._replace(good=places_where(stops).astype(graph.index_dtype))

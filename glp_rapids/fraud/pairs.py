@@ -203,7 +203,8 @@ def refuse_total(total: float, scale: float, growth: int = 1) -> None:
     ``growth``: how many times its units an amount may count.
     """
     if total * growth >= 2**62:
+        by_age = f", of which half_life= takes {growth} times as many" if growth > 1 else ""
         raise ValueError(
             f"amount: the amounts in the window add up to {total / scale:.3g}, too much "
-            f"for 64 bits at {scale:.0e} units; lower decimals"
+            f"for 64 bits at {scale:.0e} units{by_age}; lower decimals"
         )

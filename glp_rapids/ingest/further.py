@@ -43,6 +43,11 @@ def cast_to_one_of(dtypes: list[Any], column: Column) -> Column:
 
     What is no id, or of another type than the others, stays too, for those who refuse it.
     """
+    if is_integer_dtype(column.dtype):
+        ends = [int(column.min()), int(column.max())] if len(column) else []
+        for dtype in filter(is_integer_dtype, dtypes):
+            if all(np.iinfo(dtype).min <= end <= np.iinfo(dtype).max for end in ends):
+                return column.astype(dtype)
     values = column.tolist()
     for dtype in dtypes:
         try:
@@ -54,6 +59,11 @@ def cast_to_one_of(dtypes: list[Any], column: Column) -> Column:
         except (ArithmeticError, RuntimeError, TypeError, ValueError):
             continue
     return column
+
+
+def is_integer_dtype(dtype: Any) -> bool:
+    """Tell NumPy's integers."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "iu"
 
 
 def _cast(column: Column, dtype: Any) -> Column:

@@ -285,7 +285,7 @@ class StreamedRankEngine(StreamedGpuEngine):
         self._give_back(done.slot)
 
     def _classes(self, span: int) -> list[ClassStep]:
-        """Return the steps of a sweep that updates ``span`` classes together, or all (0)."""
+        """Return the steps of a sweep that updates ``span`` classes together."""
         steps = self._class_steps.get(span)
         if steps is None:
             steps = self._class_steps[span] = self._new_class_steps(span)
@@ -352,7 +352,7 @@ class StreamedRankEngine(StreamedGpuEngine):
             self._unpack[turn][other](told)
 
     def _new_event(self) -> Any:
-        """Make an event of what this GPU has to do so far."""
+        """Make an event, to be recorded behind what this GPU has to do."""
         return None if self._xp is np else self._xp.cuda.Event(disable_timing=True)
 
     def bytes_of_messages(self) -> int:
