@@ -91,7 +91,7 @@ class Twin:
             factor = 2 ** (math.floor(since % 1 * 1024) / 1024)
             units = round(amount * 10_000)
             if amounts:
-                found = round(math.ldexp(units * factor, math.floor(since) - 8))
+                found = round(math.ldexp(units * factor, math.floor(since)))
                 return max(found, min(units, 1))
             return max(round(math.ldexp(factor, math.floor(since) + 20)), 1)
 
