@@ -79,6 +79,7 @@ def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
     if hubs is None:
         return fixed
     xp, degree = array_module(graph.indptr), graph.degree
+    hubs = min(int(hubs), graph.number_of_vertices)  # nobody has more partners
     stops = degree > hubs
     one_more = places_where(degree == hubs + 1)
     if one_more.size:  # nobody is a partner of its own
