@@ -15,9 +15,10 @@ some 5 ms are of the host, which makes two engines and launches both. Within 1.9
 that limit streams it in 74 and 81. Within less it is streamed to both, which one thread of the host
 leads. Two H200, best of 7: within 0.9 GB each 3 synchronous sweeps took 51 ms (one: 79) and 12 took
 121 (267), within 0.7 GB 57 (86) and 166 (302): each further one 12 ms for 1.1 GB, 92 GB a second
-over both buses. The defaults, whose classes are many, took 67 (68) and 71 (70): a sweep of 32
-classes takes both 11 ms, in which they wait for the host (it comes to the end of a sweep when they
-do). Packed lists within 0.75 GB: 3 sweeps 79 (88), 12 167 (266), the defaults 155 (134).
+over both buses. The defaults, whose classes are many, took 67 (68) and 71 (70). Before what a class
+needs was known ahead they took 70 and 81, a sweep of 32 classes 11 ms, in which both waited for the
+host (it came to the end of a sweep when they did), and packed lists within 0.75 GB 76 (87) for 3
+sweeps, 166 (264) for 12, 148 (130) with the defaults.
 
 At the scale of the internet, on paper: 128 G edges (256 G entries) and 2 G vertices on 16 machines
 of 8 GPUs. What ranks send follows from what changes: each change is a vertex and a label, 8 bytes,

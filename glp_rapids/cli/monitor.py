@@ -7,7 +7,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,15 +185,18 @@ def _parts(
         raise ValueError(f"--every {options.every}: {error}") from None
     if not length > 0:
         raise ValueError(f"--every must be above 0, not {options.every}")
-    moment: Callable[[Any], Any]  # when a tick begins
-    if kind == clock.NUMBERS:  # which are counted, as fractions would drift
-        number, moment = times // length, lambda tick: tick * length
+
+    def moment(tick: Any) -> Any:
+        """Return when a tick begins."""
+        return tick * length if kind == clock.NUMBERS else tick
+
+    if kind == clock.NUMBERS:  # ticks are counted, as fractions would drift
+        number = times // length
         if not number.abs().max() < 2**53:  # beyond, the next one is the same
             raise ValueError(
                 f"--every {options.every} is too short for times such as {times.iloc[0]}"
             )
     else:
-        moment = lambda begin: begin  # noqa: E731
         # hours of the clock are missing or come twice where summer time begins or ends
         number = (times if times.dt.tz is None else times.dt.tz_convert("UTC")).dt.floor(step)
     last = None

@@ -140,20 +140,20 @@ def estimate_memory(
     Notes
     -----
     On a CPU "plain" is exact, to 1%: the arrays of a run are made of the same plan. "packed" is so
-    on a graph that is compressed already; of another one lists of some 300,000 entries are
-    measured, and weights count as if they did not compress. Ids count only where a run makes hashes
-    of them, 8 bytes each. On a GPU the arrays of a run count, and those that number communities in
-    the end, within 10% of ten graphs measured; of a directed graph, whose rows are also made in
-    the other direction, it is an upper figure. ``fits`` goes by the upper figure by which a run
-    decides and of which a failing one speaks, 59 or 60 bytes a vertex beside the lists, measured on
-    graphs of 0.3 to 17 M vertices. What a user's program holds is known only for a graph, whose
-    ``initial_state`` is called. "streamed plain" to a GPU counts the pinned copy of the lists, in
-    as few bits a neighbour as the largest vertex takes, as if host memory had room for it: a run
-    that finds none gathers the rows of a strip when it is their turn, unless its kernels read them,
-    into two buffers for neighbours and two for weights, each of 32 MiB or the longest row. "hybrid"
-    has no row: its lists have 32 bits a neighbour, and it takes room for the labels and the state
-    of one class on the GPU, on the host for those of all. O(n + sample); O(m) if directed. Neo4j's
-    users know this as ``.estimate``.
+    on a graph that is compressed already, up to 5% high if it is directed and has weights; of
+    another one lists of some 300,000 entries are measured, and weights count as if they did not
+    compress. Ids count only where a run makes hashes of them, 8 bytes each. On a GPU the arrays of
+    a run count, and those that number communities in the end, within 10% of ten graphs measured; of
+    a directed graph, whose rows are also made in the other direction, it is an upper figure.
+    ``fits`` goes by the upper figure by which a run decides and of which a failing one speaks, 59
+    or 60 bytes a vertex beside the lists, measured on graphs of 0.3 to 17 M vertices. What a user's
+    program holds is known only for a graph, whose ``initial_state`` is called. "streamed plain" to
+    a GPU counts the pinned copy of the lists, in as few bits a neighbour as the largest vertex
+    takes, as if host memory had room for it: a run that finds none gathers the rows of a strip when
+    it is their turn, unless its kernels read them, into two buffers for neighbours and two for
+    weights, each of 32 MiB or the longest row. "hybrid" has no row: its lists have 32 bits a
+    neighbour, and it takes room for the labels and the state of one class on the GPU, on the host
+    for those of all. O(n + sample); O(m) if directed. Neo4j's users know this as ``.estimate``.
 
     Examples
     --------
