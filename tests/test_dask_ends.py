@@ -5,9 +5,11 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from dask_runs import assert_same, large_frame
 
@@ -45,6 +47,92 @@ def test_who_cancels_a_run_ends_it_on_all_workers(client):
     edges = dd.from_pandas(large_frame(40_000), npartitions=2)
     with pytest.raises(RuntimeError, match="the run was cancelled"):
         label_propagation(edges, max_iter=1 << 30, tol=0.0, retain=False, way="auto")
+    canceller.join()
+
+
+def late_frame(client, frame):
+    """A frame in two partitions; that of the second rank is computed late, by the first's worker.
+
+    A thread that the first rank has by then is one that what makes it waits for.
+    """
+    first, second = sorted(cluster._workers(client))
+    half = len(frame) // 2
+    begun = client.submit(time.sleep, 1, workers=[second], pure=False)
+    late = client.submit(
+        lambda frame, begun: frame, frame.iloc[half:], begun, workers=[first], pure=False
+    )
+    parts = [client.submit(frame.iloc[:half].copy, pure=False), late]
+    return dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+
+
+def in_time(client, call):
+    """Call in a thread; fail if that hangs, and free the cluster of what hangs there."""
+    done = []
+    calling = threading.Thread(target=lambda: done.append(call()), daemon=True)
+    calling.start()
+    calling.join(60)
+    if calling.is_alive():
+        client.restart()
+    assert done
+    return done[0]
+
+
+@pytest.mark.parametrize("late", ["edges", "vertices", "initial"])
+def test_workers_of_one_thread_compute_partitions_before_ranks_wait(client, late):
+    frame, alone = large_frame(300), pd.DataFrame({"vertex": [1_000, 1_001, 2]})
+    given = {"vertices": alone} if late == "vertices" else {}
+    if late == "initial":
+        given = {"initial": glp_rapids.label_propagation(frame, max_iter=1, device="cpu")}
+    expected = glp_rapids.label_propagation(frame, **given, device="cpu")
+    if late == "edges":
+        edges = late_frame(client, frame)
+    else:
+        edges = dd.from_pandas(frame, npartitions=2)
+        given = {late: late_frame(client, given[late])}
+    found = in_time(client, lambda: label_propagation(edges, **given, client=client))
+    pd.testing.assert_frame_equal(
+        found.compute().reset_index(drop=True), expected, check_dtype=False
+    )
+
+
+def test_diversity_waits_for_partitions_too(client):
+    frame = large_frame(300)
+    expected = glp_rapids.structural_diversity(frame, 2, device="cpu")
+    edges = late_frame(client, frame)
+    found = in_time(client, lambda: glp_rapids.dask.structural_diversity(edges, 2, client=client))
+    pd.testing.assert_frame_equal(
+        found.compute().reset_index(drop=True), expected, check_dtype=False
+    )
+
+
+def test_a_partition_that_fails_ends_the_run_with_its_own_error(client):
+    def fail():
+        raise ZeroDivisionError("of the partition")
+
+    frame = large_frame(9)
+    parts = [client.submit(frame.copy), client.submit(fail)]
+    edges = dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(ZeroDivisionError, match="of the partition"):
+        label_propagation(edges, client=client)
+    expected = glp_rapids.label_propagation(frame, device="cpu")
+    assert_same(label_propagation(dd.from_pandas(frame, npartitions=2), client=client), expected)
+
+
+def test_who_cancels_partitions_ends_the_run(client):
+    waiting = client.submit(time.sleep, 30, pure=False)
+    frame = large_frame(9)
+    late = client.submit(lambda begun: frame, waiting, pure=False)
+    edges = dd.from_delayed([late], meta=frame.iloc[:0], verify_meta=False)
+
+    def cancel():
+        while not any("_itself" in str(key) for key in list(client.futures)):
+            time.sleep(0.02)
+        client.cancel([waiting], force=True)
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    with pytest.raises((RuntimeError, CancelledError), match="cancel"):
+        label_propagation(edges, client=client)
     canceller.join()
 
 

@@ -309,6 +309,16 @@ def test_empty_graphs(empty):
     assert len(frame) == 0
 
 
+@pytest.mark.parametrize("kind", ["pandas", "csv"])
+def test_no_edges_have_no_type_of_weights(kind, tmp_path):
+    table = pd.DataFrame(columns=["src", "dst", "w"])
+    if kind == "csv":
+        (tmp_path / "edges.csv").write_text("src,dst,w\n")
+        table = tmp_path / "edges.csv"
+    graph = built(graph=table, weight="w", vertices=[3])
+    assert (graph.number_of_vertices, graph.weights.dtype) == (1, np.float64)
+
+
 def test_attributes_travel_on_the_frame():
     frame = built(**GRAPHS["path"]()).frame({})
     assert kinds.set_attributes(frame, {"sweeps": 2}) is frame

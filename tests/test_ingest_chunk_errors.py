@@ -51,7 +51,13 @@ BAD = {
         r"01.parquet: its column 'w' holds (large_)?string",
     ),
     "sum of weights": (
-        [{**GOOD, "w": [2**62] * 4}] * 2, {"weight": "w"}, ValueError, "more than 2\\*\\*63 - 1",
+        [{**GOOD, "w": [2**62] * 4}] * 2, {"weight": "w"}, ValueError,
+        r": weight: the integer weights of the duplicates of an edge add up to more than 2\*\*63 "
+        "- 1; scale them down or pass them as float64$",
+    ),
+    "sum of floats": (
+        [{**GOOD, "w": np.full(4, 3e38, np.float32)}] * 2, {"weight": "w"}, ValueError,
+        ": weight: the float32 weights of the duplicates of an edge add up to more than float32 ",
     ),
     "vertices": ([GOOD, GOOD], {"vertices": ["a"]}, TypeError, "vertices string ids"),
     "null vertices": ([GOOD, GOOD], {"vertices": [None]}, ValueError, "vertices holds 1 null"),
@@ -69,6 +75,14 @@ def test_bad_input_gets_one_clear_error(name, tmp_path, tiny):
     with pytest.raises(error, match=message) as caught:
         built(graph=tmp_path, **options)
     assert len(str(caught.value)) < 450
+
+
+def test_sums_of_a_dask_frame_that_are_too_large(tiny):
+    frame = pd.DataFrame({**GOOD, "w": [2**62] * 4})
+    table = dask(pd.concat([frame, frame], ignore_index=True), None)
+    with pytest.raises(ValueError, match=r"the integer weights .* scale them down") as caught:
+        built(graph=table, weight="w")
+    assert "changed" not in str(caught.value)
 
 
 def test_nulls_in_the_fortieth_chunk(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -45,6 +46,20 @@ def test_a_pair_of_usual_names_is_found(pair, kind, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 3)  # so that what may be read in chunks is
     table = KINDS[kind](called(*pair), tmp_path)
     identical(built(graph=table, weight="w"), built(graph=FRAME, weight="w"))
+
+
+@pytest.mark.parametrize(
+    ("names", "hinted"),
+    [
+        (["1", "2"], True), (["-3", "17.5", "2"], True), (["#from", "to"], True),
+        (["%", "sym"], True), (["a", "b"], False), (["1", "b"], False), ([1, 2], False),
+        (["1", 2], False), ([], False),
+    ],
+)  # fmt: skip
+def test_names_that_look_like_an_edge_may_be_one(names, hinted):
+    with pytest.raises(ValueError, match="say which are source and destination") as caught:
+        built(graph=pd.DataFrame([[7] * len(names)], columns=names))
+    assert ("--no-header" in str(caught.value)) == ("header=None" in str(caught.value)) == hinted
 
 
 @pytest.mark.parametrize("kind", ["pandas", "csv", "folder"])
@@ -109,6 +124,48 @@ def test_the_command_line_finds_them_as_well(kind, tmp_path, capsys):
     both = KINDS[kind](called("from", "to").assign(source=1, target=2), tmp_path / "both")
     error = fails(capsys, "label-propagation", both)
     assert f"{both}: source, destination: the frame has the columns 'source' and 'target'" in error
+
+
+@pytest.mark.parametrize("kind", ["pandas", "csv", "tsv", "txt"])
+@pytest.mark.parametrize(
+    ("names", "argument", "named"),
+    [
+        (["src", "dst", "dst", "w"], "destination", {}),
+        (["from", "from", "to", "w"], "source", {}),
+        (["src", "dst", "w", "w"], "weight", {}),
+        (["a", "b", "b", "w"], "destination", {"source": ["a", "w"], "destination": ["a", "b"]}),
+    ],
+)
+def test_a_name_of_two_columns(names, argument, named, kind, tmp_path):
+    table = KINDS[kind](pd.DataFrame([[1, 2, 3, 4]], columns=names), tmp_path)
+    with pytest.raises(ValueError, match=f"{argument}: the frame has several columns named '"):
+        built(graph=table, weight="w", **named)
+
+
+def test_a_name_of_two_columns_that_nobody_asks_for(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst,w,w\n1,2,3,4\n")
+    assert built(graph=path).external().tolist() == [1, 2]
+    assert built(graph=path, weight="w.1").weights.tolist() == [4, 4]  # as pandas calls it
+
+
+def test_columns_whose_names_are_numbers_of_numpy():
+    frame = FRAME.set_axis(pd.RangeIndex(3), axis=1)
+    source, _, weight = frame.columns.to_numpy()
+    graph = built(graph=frame, source=source, destination=np.uint8(1), weight=weight)
+    identical(graph, built(graph=FRAME, weight="w"))
+
+
+def test_a_tuple_that_is_the_name_of_a_column():
+    names = [("end", "src"), ("end", "dst"), ("weight", "w")]
+    expected = built(graph=FRAME, weight="w", vertices=[99])
+    for columns in (pd.MultiIndex.from_tuples(names), pd.Index(names, tupleize_cols=False)):
+        frame = FRAME.set_axis(columns, axis=1)
+        for source, end in (names[:2], ([names[0]], [names[1]])):
+            given = {"source": source, "destination": end, "weight": names[2], "vertices": [99]}
+            identical(built(graph=frame, **given), expected)
+    several = pd.DataFrame({"a": [1, 2], "b": [1, 1], "c": [2, 1], "d": [2, 2]})
+    assert built(graph=several, source=("a", "b"), destination=("c", "d")).number_of_vertices == 4
 
 
 def test_a_name_of_two_columns_on_the_command_line(tmp_path, capsys):

@@ -12,9 +12,19 @@ from hypothesis import given, settings
 
 from glp_rapids.device import to_host
 from glp_rapids.frames.kinds import set_attributes
+from glp_rapids.ingest import rank
 from glp_rapids.ingest.read import as_graph
 
 pytestmark = MARKS
+
+
+@pytest.fixture(
+    autouse=True, scope="module", params=[-1, rank.ON_HOST], ids=["there", "on the host"]
+)
+def ids_that_are_ranked_on_the_host(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rank, "ON_HOST", request.param)
+        yield
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -49,7 +49,13 @@ BAD = {
         TypeError,
         "'src' holds integer ids and destination column 'dst' string ids",
     ),
-    "mixed nodes": ({"graph": nx.Graph([(1, "a")])}, TypeError, "the nodes of the graph mixes"),
+    "mixed nodes": (
+        {"graph": nx.Graph([(1, "a; b")])},
+        TypeError,
+        r"the nodes of the graph mixes .* of one type: relabel them with nx.relabel_nodes\(G, str\)"
+        r", or nx.convert_node_labels_to_integers\(G, label_attribute='id'\)$",
+    ),
+    "huge nodes": ({"graph": nx.Graph([(2**70, 1)])}, ValueError, "integer; relabel them with nx"),
     "huge ids": (frame_of(src=[2**70, 1]), ValueError, "1180591620717411303424.*64-bit"),
     "huge and negative ids": (frame_of(src=[2**63, -2]), TypeError, "'src' mix uint64 ids .* neg"),
     "huge and negative nodes": (
@@ -61,7 +67,7 @@ BAD = {
     "unsortable objects": (
         {"graph": nx.Graph([(object(), object())])},
         TypeError,
-        "the nodes of the graph",
+        "the nodes of the graph: the ids cannot be sorted .*; relabel them with nx.relabel_nodes",
     ),
     "zones": (
         frame_of(
@@ -130,6 +136,11 @@ BAD = {
         {"graph": karate(), "weight": "km"},
         ValueError,
         r"78 edge\(s\) have no such attribute.*\['weight'\]",
+    ),
+    "nx None": (
+        {"graph": nx.Graph([(1, 2, {"w": 1}), (2, 3, {"w": None})]), "weight": "w"},
+        ValueError,
+        r"1 edge\(s\) have None as this attribute, the first \(2, 3\); give them numbers$",
     ),
     "nx direction": ({"graph": karate(), "directed": True}, ValueError, "is undirected"),
     "nx vertices": ({"graph": karate(), "vertices": [1]}, ValueError, "does not apply"),

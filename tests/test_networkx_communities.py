@@ -5,6 +5,7 @@ import random
 
 import networkx as nx
 import networkx_graphs
+import numpy as np
 import pytest
 from networkx_graphs import awkward, convert
 
@@ -54,6 +55,22 @@ def test_levels_are_partitions_each_of_parts_of_the_one_before(name, create_usin
         assert all(nx.is_connected(graph.subgraph(nodes)) for nodes in best)
     with pytest.raises(ValueError, match="max_level argument must be a positive integer"):
         communities(there, max_level=0)
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.float64])
+@pytest.mark.parametrize("create_using", [nx.Graph, nx.DiGraph])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NetworkX divides by 0
+def test_modularity_without_weight(create_using, kind):
+    graph = create_using([(0, 1, {"weight": kind(0)}), (1, 2, {"weight": kind(0)})])
+    there, parts = convert(graph, "weight"), [{0, 1}, {2}]
+    try:
+        expected = nx.community.modularity.orig_func(graph, parts)
+    except ZeroDivisionError:
+        with pytest.raises(ZeroDivisionError, match="sum to 0"):
+            BackendInterface.modularity(there, parts)
+    else:
+        found = BackendInterface.modularity(there, parts)
+        np.testing.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", MULTILEVEL)

@@ -34,6 +34,8 @@ FROM_A_NODE = (
     ("single_source_dijkstra", None, 2),
     ("single_source_dijkstra", None, 1.75, "weight"),
     ("single_source_dijkstra", None, -1),
+    ("single_source_dijkstra", None, True),
+    ("single_source_dijkstra_path_length", False),
     ("single_source_dijkstra", None, math.nan),
     ("single_source_dijkstra", None, 2.5, None),
     ("single_source_dijkstra_path", 3),
@@ -293,6 +295,12 @@ def test_sums_that_would_differ_are_left_to_networkx(first, second, reason):
         theirs = nx.single_source_dijkstra_path_length.orig_func(graph, "a")
         assert nx.single_source_dijkstra_path_length(graph, "a") == theirs
         assert dict(nx.all_pairs_dijkstra_path_length(graph))["a"] == theirs
+
+
+@pytest.mark.parametrize("name", [row[0] for row in BETWEEN_TWO if len(row) == 1])
+def test_a_target_that_cannot_be_hashed_is_as_in_networkx(name):
+    graph = nx.path_graph(3)
+    agree(graph, convert(graph, "weight"), name, 0, [1])
 
 
 def test_views_of_graphs_keep_their_order():

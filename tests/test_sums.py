@@ -3,11 +3,14 @@
 from fractions import Fraction
 from itertools import pairwise
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from glp_rapids import sssp
 from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import totals
@@ -89,3 +92,49 @@ def test_sums_of_rows_leave_self_loops_out(weights, alone, device, monkeypatch):
         assert to_host(graph.row_weights()).tolist() == expected
 
     check()
+
+
+@given(st.data())
+def test_lengths_of_paths_are_exact_or_refused(data):
+    """A path takes an edge once, and a search looks one edge farther, also the way it came."""
+    pairs = data.draw(st.lists(st.tuples(*[st.integers(0, 4)] * 2), min_size=1, max_size=9))
+    heavy = st.sampled_from([0, 1, 2**60, 2**61 - 1, 2**62 - 1, 2**62, 2**63 - 2, 2**63 - 1])
+    weights = [data.draw(heavy) for _ in pairs]
+    directed, both = data.draw(st.booleans()), data.draw(st.booleans())
+    frame = pd.DataFrame(pairs, columns=["src", "dst"]).assign(w=np.array(weights, np.int64))
+    how = {"directed": directed, "direction": "both" if both else "out", "vertices": [0]}
+    how["strategy"] = data.draw(st.sampled_from(["near-far", "wolfpath"]))
+    twin, lightest = nx.DiGraph() if directed and not both else nx.Graph(), {}
+    twin.add_node(0)
+    for (u, v), weight in zip(pairs, weights, strict=True):
+        edge = (u, v) if directed else (min(u, v), max(u, v))
+        lightest[edge] = min(weight, lightest.get(edge, weight))
+        twin.add_edge(u, v, w=min(weight, twin.get_edge_data(u, v, {"w": weight})["w"]))
+    heaviest = max(lightest.values())
+    if directed and not both:
+        longest = sum(lightest.values())
+    else:
+        longest = sum(weight for (u, v), weight in lightest.items() if u != v) + heaviest
+    if min(longest, heaviest * len(twin)) >= 2**63 - 1:
+        with pytest.raises(ValueError, match="add up to more than int64"):
+            sssp(frame, 0, weight="w", device="cpu", **how)
+        return
+    found = sssp(frame, 0, weight="w", unreachable="drop", device="cpu", **how)
+    expected = nx.single_source_dijkstra_path_length(twin, 0, weight="w")
+    assert dict(zip(found["vertex"], found["distance"], strict=True)) == expected
+
+
+@pytest.mark.parametrize("strategy", ["near-far", "wolfpath"])
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_both_entries_of_an_edge_are_not_one_path(dtype, strategy):
+    most = 2**63 - 1 if dtype == np.int64 else np.finfo(dtype).max / 2
+    heavy = dtype(most // 6 + most // 1000)
+    # a ring of four edges, whose eight entries would be too much, and a loop
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 2)]
+    frame = pd.DataFrame(pairs, columns=["src", "dst"]).assign(w=heavy)
+    how = {"weight": "w", "strategy": strategy, "vertices": range(9)}
+    found = sssp(frame, 0, **how)
+    assert found["distance"].tolist()[:4] == [0, heavy, 2 * heavy, heavy]
+    more = pd.concat([frame, pd.DataFrame({"src": [0], "dst": [2], "w": [heavy]})])
+    with pytest.raises(ValueError, match="as the length of a path and of one edge more"):
+        sssp(more, 0, **how)

@@ -121,7 +121,7 @@ def _made_by_workers(
     edges: Any, vertices: Any, initial: Any, call: Call, client: Any
 ) -> list[Any]:
     import dask.dataframe as dd
-    from distributed import Lock, default_client
+    from distributed import Future, Lock, default_client
 
     from glp_rapids.multigpu.dask_exchange import ExchangePlugin
 
@@ -138,8 +138,12 @@ def _made_by_workers(
         isolated = dealt_if_dask(vertices, workers, client)
         earlier = dealt_if_dask(initial, workers, client)
         handed = [kept(run, rank, call.frames, client) for rank in range(len(workers))]
+        computed = [one for one in chain(*given, *isolated, *earlier) if isinstance(one, Future)]
         ranks: list[Any] = []
         try:
+            # a rank has a thread while it waits for the others, and where a worker has only one,
+            # what their partitions are computed of would wait behind it
+            _wait_for(client, computed, workers, "partitions")
             for rank, address in enumerate(workers):
                 ranks.append(client.submit(
                     rank_of_run, given[rank], edges._meta, isolated[rank], earlier[rank], run,
@@ -147,12 +151,13 @@ def _made_by_workers(
                     workers=[address], allow_other_workers=False, pure=False, retries=0,
                 ))  # fmt: skip
             del given, isolated, earlier
-            _wait_for(client, ranks, workers)
+            computed.clear()
+            _wait_for(client, ranks, workers, "ranks")
             # data, not tasks: a rank alone cannot be run again when its worker is lost
             parts = [[one.get(timeout=GRACE) for one in places] for places in handed]
             told = _told_by(ranks, client, workers)
         except BaseException as error:
-            _stop(client, ranks, run, workers, error, call.device, call.frames)
+            _stop(client, [*computed, *ranks], run, workers, error, call.device, call.frames)
             raise
         for place in chain(*handed):
             place.delete()
@@ -201,19 +206,22 @@ def _workers(client: Any) -> set[str]:
     return set(client.nthreads())
 
 
-def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
-    """Wait until all ranks are done; raise as soon as one fails, or a worker is gone."""
+def _wait_for(client: Any, futures: list, workers: list[str], what: str) -> None:
+    """Wait until all are done; raise as soon as one fails, or a worker is gone.
+
+    ``what``: they are, ranks or the partitions that ranks read.
+    """
     from distributed import wait
 
     from glp_rapids.multigpu.exchange import RankFailed
 
-    while not all(rank.done() for rank in ranks):
-        if any(rank.status in ("error", "cancelled", "lost") for rank in ranks):
+    while not all(future.done() for future in futures):
+        if any(future.status in ("error", "cancelled", "lost") for future in futures):
             break
         _refuse_lost(client, workers)
         with contextlib.suppress(TimeoutError, CancelledError):
-            wait(ranks, timeout=LOOK)
-    errors = [rank.exception() for rank in ranks if rank.status == "error"]
+            wait(futures, timeout=LOOK)
+    errors = [future.exception() for future in futures if future.status == "error"]
     for error in errors:
         if not isinstance(error, RankFailed) and not type(error).__module__.startswith("cupy"):
             raise error
@@ -222,10 +230,10 @@ def _wait_for(client: Any, ranks: list, workers: list[str]) -> None:
             _refuse_lost(client, workers)
             time.sleep(LOOK)
         raise errors[0]
-    if not all(rank.status == "finished" for rank in ranks):
+    if not all(future.status == "finished" for future in futures):
         _refuse_lost(client, workers)
-        ends = ", ".join(rank.status for rank in ranks)
-        raise RuntimeError(f"the run was cancelled: its ranks ended as {ends}")
+        ends = ", ".join(sorted({future.status for future in futures}))
+        raise RuntimeError(f"the run was cancelled: its {what} ended as {ends}")
 
 
 def _told_by(

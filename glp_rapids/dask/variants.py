@@ -81,10 +81,11 @@ def label_propagation(
     over Dask's own connections. When a run on GPUs fails, a worker whose rank does not end within
     8 seconds, since NCCL waits there for a dead one, is restarted, and what it held is lost.
 
-    Dask keeps the partitions of a worker until its part of the run is done. Besides them, it holds
-    the rows of its range of vertices, who of it reads each vertex, and labels, hashed ids (8 bytes,
-    unless ids are integers without a gap) and 16 bytes of offsets of all vertices. Ranges are
-    chosen by samples, to have about as many ends of edges each.
+    All partitions are computed before any worker begins its part of the run, and Dask keeps those
+    of a worker until it is done with it. Besides them, it holds the rows of its range of vertices,
+    who of it reads each vertex, and labels, hashed ids (8 bytes, unless ids are integers without a
+    gap) and 16 bytes of offsets of all vertices. Ranges are chosen by samples, to have about as
+    many ends of edges each.
 
     The result lies on the workers and cannot be made again in part: when a worker dies that holds
     some of it, what asks for it raises. Write it to files if it is to outlive its workers.

@@ -148,14 +148,15 @@ def write_table(frame: Any, path: Path) -> None:
     ending = checked_ending(path)
     if ending in PARQUET:
         need_pyarrow(f"{path} cannot be written")
-    if hasattr(frame, "to_pandas"):
-        frame = frame.to_pandas()
+    frame = _of_pandas(frame)
     with streams.replacing(path) as file:
         if ending in PARQUET:
             frame.to_parquet(file, index=False)
         else:
             separator = SEPARATORS[ending]
             how: dict[str, Any] = {"sep": separator}
+            if separator == ",":
+                how["quoting"] = _quoting(frame)
             if separator == r"\s+":
                 # between blanks nothing but quotes says that a field is empty
                 empty = bool((frame.isna() | (frame == "")).to_numpy().any())
@@ -165,8 +166,9 @@ def write_table(frame: Any, path: Path) -> None:
 
 def write_stdout(frame: Any) -> None:
     """Write all of a frame to stdout as CSV."""
+    frame = _of_pandas(frame)
     try:
-        frame.to_csv(sys.stdout, index=False)
+        frame.to_csv(sys.stdout, index=False, quoting=_quoting(frame))
         sys.stdout.flush()
     except OSError as error:
         raise OSError(error.errno, error.strerror, "stdout") from error
@@ -175,6 +177,27 @@ def write_stdout(frame: Any) -> None:
             f"stdout: it has no {error.object[error.start]!a} in its encoding, {error.encoding}; "
             "name a file with --output, or set PYTHONIOENCODING=utf-8"
         ) from error
+
+
+def _of_pandas(frame: Any) -> pd.DataFrame:
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+
+
+def _quoting(frame: pd.DataFrame) -> int:
+    """Have the texts of a CSV quoted if one of them begins with a blank, which is skipped else."""
+    blank = any(_begins_with_blank(column) for _, column in frame.items())
+    return csv.QUOTE_NONNUMERIC if blank else csv.QUOTE_MINIMAL
+
+
+def _begins_with_blank(column: pd.Series) -> bool:
+    import pandas as pd
+
+    values = column
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = pd.Series(column.cat.categories)
+    if not (pd.api.types.is_object_dtype(values.dtype) or values.dtype == "string"):
+        return False
+    return bool(values.astype(str).str.startswith(" ", na=False).any())
 
 
 @contextlib.contextmanager

@@ -128,7 +128,8 @@ def as_column(data: Any, label: str) -> Column:
         if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray):
             return _of_pandas(pd.Series(data))
         if not isinstance(data, Sized) or isinstance(data, str | bytes | Mapping | Set):
-            raise TypeError(f"{label} must be one column of values, not {shown(data)}")
+            hint = "; make a list of it" if isinstance(data, Set) else ""
+            raise TypeError(f"{label} must be one column of values, not {shown(data)}{hint}")
         values = list(data)
         if values and isinstance(values[0], list | np.ndarray):
             raise ValueError(f"{label} must have one dimension, and its values are lists")

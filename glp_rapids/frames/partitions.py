@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
-from glp_rapids.device import array_module
+from glp_rapids.device import any_true, array_module
 from glp_rapids.frames import foreign, kinds
 
 
@@ -152,10 +152,10 @@ def label_codes(labels: Any, argument: str) -> Any:
         with errors_named(argument):
             labels = pd.Series(labels, copy=False) if isinstance(labels, np.ndarray) else labels
             codes, _ = labels.factorize()
-        null = bool((codes < 0).any())
+        null = any_true(codes < 0)
     else:
         xp = array_module(labels)
-        null = labels.dtype.kind == "f" and bool(xp.isnan(labels).any())
+        null = labels.dtype.kind == "f" and any_true(xp.isnan(labels))
         _, codes = xp.unique(labels, return_inverse=True)
     if null:
         raise ValueError(f"{argument} holds a null label; drop those rows or give them a label")

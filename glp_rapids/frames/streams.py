@@ -14,6 +14,10 @@ from glp_rapids.common import atomic_file
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMMENT = re.compile(rb"(?:\A|(?<=[\r\n]))#[^\r\n]*")  # an empty line stays, so others keep numbers
+# The lines before the first row, where KONECT's files have comments behind another mark: further on
+# an id may begin with it.
+HEAD = re.compile(rb"(?:[%#][^\r\n]*(?:[\r\n]|\Z)|[\r\n])*")
+MATRIX_MARKET = b"%%MatrixMarket"
 PIECE = 1 << 18
 
 
@@ -25,7 +29,7 @@ class Terminated(BaseException):
 def reading(path: Path, *, comments: bool = False) -> Iterator[Text]:
     """Feed the text of a file to a parser; with ``comments``, without the lines that begin with #.
 
-    A comment is a line; a # further on belongs to an id.
+    A comment is a line; a # further on belongs to an id. Before the first row % begins one, too.
     """
     with _uncompressed(path) as content:
         yield Text(content, comments)
@@ -76,7 +80,7 @@ class Text:
         self._file = file
         self._comments = comments
         self._before = b""  # what the line that a piece begins in is known by
-        self._first = True
+        self._first = self._head = True
 
     def read(self, size: int = -1) -> bytes:
         """Read the next bytes, none only at the end."""
@@ -85,6 +89,11 @@ class Text:
                 raise ValueError("it holds bytes of zero: no text, or UTF-16; save it as UTF-8")
             if self._first:
                 piece, self._first = piece.removeprefix(BYTE_ORDER_MARK), False
+                if piece.startswith(MATRIX_MARKET):  # whose line of sizes would be an edge
+                    raise ValueError(
+                        "it is a matrix in the format MatrixMarket; pass scipy.io.mmread of it, or "
+                        "save that by scipy.sparse.save_npz"
+                    )
             if self._comments:
                 piece = self._without_comments(piece)
             if piece:
@@ -98,7 +107,12 @@ class Text:
     def _without_comments(self, piece: bytes) -> bytes:
         before, text = self._before, self._before + piece
         begun = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :][:1]
-        self._before = begun if begun in (b"", b"#") else b"."
+        if self._head:
+            end = HEAD.match(text).end()
+            self._head = end == len(text)
+            text = re.sub(rb"[^\r\n]", b"", text[:end]) + text[end:]
+        marks = (b"", b"#", b"%") if self._head else (b"", b"#")
+        self._before = begun if begun in marks else b"."
         if text.startswith(b"#") or b"\n#" in text or b"\r#" in text:
             text = COMMENT.sub(b"", text)
         return text[1:] if before == b"." else text

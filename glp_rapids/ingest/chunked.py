@@ -184,14 +184,14 @@ class _Reading:
         """Return the columns of an end and their labels; raise if they hold other sorts of ids."""
         columns, labels = _of_end(chunk, end, names)
         for column, label, family in zip(columns, labels, self._families, strict=True):
-            with self.refusing_changes():
+            with self.refusing_changes(TypeError, ValueError):
                 now = id_types.id_family(column, label, chunk.first_row)
                 if now != family:
                     raise Changed(f"{label} holds {now} ids where there were {family} ids")
         return columns, labels
 
     def _weights_again(self, chunk, name, dtype):
-        with self.refusing_changes():
+        with self.refusing_changes(TypeError, ValueError):
             weights = _weights(chunk, name)
             if not np.can_cast(weights.dtype, dtype):
                 label = chunk.label(f"weight column {name!r}")
@@ -199,11 +199,14 @@ class _Reading:
         return weights.astype(dtype, copy=False)
 
     @contextlib.contextmanager
-    def refusing_changes(self) -> Iterator[None]:
-        """Say of what is wrong in a pass, and was not in the first, that the table changed."""
+    def refusing_changes(self, *others: type[Exception]) -> Iterator[None]:
+        """Say of what is wrong in a pass, and was not in the first, that the table changed.
+
+        ``others``: errors, besides `Changed`, of what the first pass has checked, too.
+        """
         try:
             yield
-        except (Changed, TypeError, ValueError) as error:
+        except (Changed, *others) as error:
             raise self.changed(str(error).partition("; ")[0]) from None
 
     def refuse_absent(self, ranks: np.ndarray, chunk: Chunk) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from glp_rapids.common.checks import shown
 
 if TYPE_CHECKING:
     from glp_rapids.ingest.edges import Options
 
+ARGUMENTS = ("source", "destination", "weight")
 # The first is the default; the others are looked for where a table has neither of its columns.
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 
 
@@ -39,25 +45,30 @@ def column_names(there: list[Any], options: Options) -> Columns:
             f"source names {len(sources)} column(s) and destination {len(destinations)}: "
             f"{sources} and {destinations}; a vertex id has as many columns on both ends"
         )
-    weights = [] if options.weight is None else names_of(options.weight, "weight")
-    number_of = Counter(there)
-    for argument, names in (
-        ("source", sources),
-        ("destination", destinations),
-        ("weight", weights),
-    ):
+    weights = [] if options.weight is None else names_of(options.weight, "weight", there)
+    columns = Columns(sources, destinations, weights)
+    known = set(there)
+    for argument, names in zip(ARGUMENTS, columns, strict=True):
         for name in names:
-            if name not in number_of:
+            if name not in known:
                 given = getattr(options, argument)
                 raise UnknownColumns(
                     f"{argument}={name if given is None else given!r}: the frame has no column "
                     f"{name!r}; its columns are {there}; name yours by {argument}="
                 )
-            if number_of[name] > 1:
-                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
+    refuse_repeated(there, columns)
     if len(weights) > 1:
         raise ValueError(f"weight must be one column, not {weights}")
-    return Columns(sources, destinations, weights)
+    return columns
+
+
+def refuse_repeated(there: list[Any], columns: Columns) -> None:
+    """Raise if one of the names is that of several columns."""
+    number_of = Counter(there)
+    for argument, names in zip(ARGUMENTS, columns, strict=True):
+        for name in names:
+            if number_of[name] > 1:
+                raise ValueError(f"{argument}: the frame has several columns named {name!r}")
 
 
 def ends_of(there: list[Any], source: Any, destination: Any) -> tuple[list[Any], list[Any]]:
@@ -67,9 +78,9 @@ def ends_of(there: list[Any], source: Any, destination: Any) -> tuple[list[Any],
     """
     if source is None and destination is None:
         source, destination = _usual_pair(there)
-    given = zip((source, destination), PAIRS[0], ("source", "destination"), strict=True)
+    given = zip((source, destination), PAIRS[0], ARGUMENTS[:2], strict=True)
     sources, destinations = (
-        names_of(default if names is None else names, argument)
+        names_of(default if names is None else names, argument, there)
         for names, default, argument in given
     )
     return sources, destinations
@@ -84,6 +95,11 @@ def _usual_pair(there: list[Any]) -> tuple[str, str]:
     if len(found) == 1:
         return found[0]
     mend = f"its columns are {there}; say which are source and destination"
+    if _is_no_header(there):
+        mend += (
+            ", or, if that is no line of names, read the file with --no-header (of the command "
+            "line; as a frame: pandas.read_csv(..., header=None, names=['src', 'dst']))"
+        )
     if found:
         raise UnknownColumns(
             f"source, destination: the frame has the columns {_listed(found, ' and also ')}, and "
@@ -95,16 +111,29 @@ def _usual_pair(there: list[Any]) -> tuple[str, str]:
     )
 
 
+def _is_no_header(there: list[Any]) -> bool:
+    """Tell whether names look like an edge or a comment: the file may have no line of names."""
+    texts = [name for name in there if isinstance(name, str)]
+    if len(texts) < len(there) or not texts:
+        return False
+    return texts[0].startswith(("#", "%")) or all(map(NUMBER.fullmatch, texts))
+
+
 def _listed(pairs: list[tuple[str, str]], between: str = " or ") -> str:
     return between.join(f"{source!r} and {end!r}" for source, end in pairs)
 
 
-def names_of(names: Any, argument: str) -> list[Any]:
-    """Return the columns that an argument names, one or a list of them."""
+def names_of(names: Any, argument: str, there: Sequence[Any] = ()) -> list[Any]:
+    """Return the columns that an argument names, one or a list of them.
+
+    ``there``: those of the frame, where a tuple may be the name of one.
+    """
     several = isinstance(names, list | tuple)
+    if isinstance(names, tuple) and are_hashable(names) and names in there:
+        return [names]
     if several and not names:
         raise ValueError(f"{argument} must name at least one column")
-    if not (are_hashable(names) if several else isinstance(names, str | int)):
+    if not (are_hashable(names) if several else isinstance(names, str | int | np.integer)):
         raise TypeError(
             f"{argument} must be a column name or a list of them, not {shown(names)}; arrays go in "
             "as the graph: (src, dst, weight)"

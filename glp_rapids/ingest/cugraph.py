@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids import device
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import all_true, any_true, array_module, to_host
 from glp_rapids.frames.kinds import to_array
 from glp_rapids.ingest.edges import Edges, Options, refuse, refuse_direction, refuse_ends
 
@@ -99,8 +99,8 @@ def as_put_in(source: Any, destination: Any, raw_edges: Callable[[int | None], t
     """
     xp = array_module(source)
     for u, v in zip(*(to_host(ends).tolist() for ends in raw_edges(PROBED)), strict=True):
-        there = bool(((source == u) & (destination == v)).any())
-        back = bool(((source == v) & (destination == u)).any())
+        there = any_true((source == u) & (destination == v))
+        back = any_true((source == v) & (destination == u))
         if there != back:
             return (source, destination) if there else (destination, source)
     # most edges go both ways: look at all
@@ -109,7 +109,7 @@ def as_put_in(source: Any, destination: Any, raw_edges: Callable[[int | None], t
     ends = np.cumsum([array.size for array in every])[:-1].tolist()
     rows, columns, raw_rows, raw_columns = xp.split(rank.ravel().astype(np.int64), ends)
     size = distinct.size
-    if bool(xp.isin(raw_rows * size + raw_columns, rows * size + columns).all()):
+    if all_true(xp.isin(raw_rows * size + raw_columns, rows * size + columns)):
         return source, destination
     return destination, source
 

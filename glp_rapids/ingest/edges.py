@@ -46,6 +46,8 @@ class Edges:
     destination_labels: tuple[str, ...] = ("destination",)
     weight_label: str = "weight"
     vertices_labels: tuple[str, ...] = ()
+    # what to do where ids cannot be vertices, if it is not to cast a column
+    mend: str | None = None
 
     @property
     def size(self) -> int:

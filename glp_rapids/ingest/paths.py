@@ -16,16 +16,16 @@ from typing import Any
 from glp_rapids.common.checks import shown
 from glp_rapids.device import DeviceName
 from glp_rapids.frames import files
-from glp_rapids.ingest.columns import ends_of
+from glp_rapids.ingest.columns import Columns, ends_of, names_of, refuse_repeated
 
 
 @dataclass(frozen=True)
 class Asked:
     """What a caller says about a file.
 
-    ``source``, ``destination``: as `as_graph` takes them. ``header``: the names of the columns of
-    a text file that has no line of names. ``named``: the columns that options of the command line
-    name, by option.
+    ``source``, ``destination``, ``weight``: as `as_graph` takes them. ``header``: the names of the
+    columns of a text file that has no line of names. ``named``: the columns that options of the
+    command line name, by option.
     """
 
     source: Any
@@ -34,6 +34,7 @@ class Asked:
     device: DeviceName | None
     header: list[str] | None = None
     named: dict[str, str | None] = field(default_factory=dict)
+    weight: Any = None
 
     def columns(self, there: list[Any], path: Path) -> tuple[list[Any], dict[str, str | None]]:
         """Return the columns with ids, and those that options name or leave to be found."""
@@ -136,6 +137,11 @@ def _files_in(folder):
 def _open_text(path, asked):
     there = files.names_in(path) if asked.header is None else asked.header
     ends, named = asked.columns(there, path)
+    if not named:  # else a message speaks of options; pandas would number columns of one name
+        with files.naming(path):
+            sources, destinations = ends_of(there, asked.source, asked.destination)
+            weights = [] if asked.weight is None else names_of(asked.weight, "weight")
+            refuse_repeated(there, Columns(sources, destinations, weights))
     return files.read_table(path, ends, header=asked.header, **named)
 
 

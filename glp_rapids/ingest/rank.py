@@ -93,8 +93,7 @@ def _rank_column(parts, labels, kind, device, complete):
             id_types.integers(part, label) for part, label in zip(parts, labels, strict=True)
         ]
         few = sum(array.size for array in arrays) <= ON_HOST
-        if not (few and array_module(*arrays) is np):
-            arrays = [to_device(array, device) for array in arrays]
+        arrays = [to_host(array) if few else to_device(array, device) for array in arrays]
         arrays = id_types.of_one_dtype(arrays, labels)
         codes, values = rank_integers(arrays, complete)
         codes, values = [to_device(code, device) for code in codes], to_device(values, device)

@@ -7,6 +7,7 @@ of this (`matrices`). The caller's data is only ever read.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -68,16 +69,20 @@ def as_graph(
         A path is that of a Parquet file or of a folder of them (also with columns in the names of
         its folders, ``year=2024``), of a CSV, TSV or text file, compressed or not, of a ``.graph``
         of WebGraph, of a ``.npz`` of ``scipy.sparse.save_npz`` (mapped if it is not compressed), or
-        of what `CompressedGraph.save` wrote. Parquet files, a ``pyarrow.dataset.Dataset``, a
-        ``pyarrow.parquet.ParquetFile`` and a dask frame of pandas are read in chunks, several
-        times: they need not fit in memory beside the graph, and must not change meanwhile.
+        of what `CompressedGraph.save` wrote. Ids in text are integers if all are written as such,
+        else text as it stands; only of CSV blanks before a field are no part of it, unless they are
+        in quotes. Parquet files, a ``pyarrow.dataset.Dataset``, a ``pyarrow.parquet.ParquetFile``
+        and a dask frame of pandas are read in chunks, several times: they need not fit in memory
+        beside the graph, and must not change meanwhile.
     source, destination : str or list of str, optional
         The columns of a frame with the ids; lists for ids of several columns. Ids are integers,
-        strings, dates, categories, or any one type that can be sorted. None: ``src`` and ``dst``;
-        of a frame that has neither, and where both are None, ``source`` and ``destination``,
-        ``source`` and ``target``, or ``from`` and ``to``, if it has one of these pairs only. Where
-        other functions take ids of several columns, a frame of columns ``0_x``, ``1_x``, ... is
-        read in the order of these numbers, any other by position.
+        strings, dates, categories, or any one type that can be sorted. Categories sort by their
+        values, not by the order of an ordered categorical. Where columns are called by tuples, a
+        tuple that is the name of one names that one. None: ``src`` and ``dst``; of a frame that has
+        neither, and where both are None, ``source`` and ``destination``, ``source`` and ``target``,
+        or ``from`` and ``to``, if it has one of these pairs only. Where other functions take ids of
+        several columns, a frame of columns ``0_x``, ``1_x``, ... is read in the order of these
+        numbers, any other by position.
     weight : str, optional
         The column, or the networkx edge attribute, with the weights: numbers, finite and not
         negative. None: every edge weighs one.
@@ -210,7 +215,8 @@ def _converted(
     options = readers.Options(source, destination, weight, bool(directed), vertices)
     if isinstance(graph, str | os.PathLike):
         path = paths.checked(graph)
-        graph = paths.opened(path, paths.Asked(source, destination, bool(directed), device))
+        asked = paths.Asked(source, destination, bool(directed), device, weight=weight)
+        graph = paths.opened(path, asked)
         with files.naming(path):
             return _of_data(graph, options, multigraph, device, progress)
     return _of_data(graph, options, multigraph, device, progress)
@@ -312,14 +318,28 @@ def _build(edges, options, multigraph, device):
     return graph
 
 
+@contextlib.contextmanager
+def _mending(mend):
+    """Say, of ids that can be none, what to do with them where it is not what messages say."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        what, _, why = str(error).rpartition("; ")
+        if mend is None or not what:
+            raise
+        why, colon, _ = why.rpartition(": ")
+        raise type(error)(f"{what}; {why}{colon}{mend}") from None
+
+
 def _ranked(edges, options, device):
     """Number both ends of every edge by vertex; the ids come last."""
     ends = [edges.source, edges.destination]
     labels = [edges.source_labels, edges.destination_labels]
     if edges.positional:
-        (ranks,), vertices = rank.rank_ids(
-            [edges.vertices], [edges.vertices_labels], edges.kind, device
-        )
+        with _mending(edges.mend):
+            (ranks,), vertices = rank.rank_ids(
+                [edges.vertices], [edges.vertices_labels], edges.kind, device
+            )
         return *(ranks[to_device(end, device)] for (end,) in ends), vertices
     if edges.vertices is not None:
         ends.append(edges.vertices)

@@ -26,6 +26,11 @@ ACCEPTED = (
     "dst, weight), a SciPy or CuPy sparse matrix, a networkx.Graph, a cugraph.Graph, a "
     "glp_rapids.Graph, a pyarrow dataset or a path"
 )
+_ABSENT = object()  # stands for an edge attribute that is not there
+_RELABEL = (
+    "relabel them with nx.relabel_nodes(G, str), or "
+    "nx.convert_node_labels_to_integers(G, label_attribute='id')"
+)
 
 
 def read(graph: Any, options: Options) -> Edges | Adjacency:
@@ -147,14 +152,17 @@ def _read_networkx(graph, options):
     if not are_hashable([options.weight]):
         raise TypeError(f"weight must name an edge attribute, not {shown(options.weight)}")
     if options.weight is not None:
-        values = [value for *_, value in graph.edges(data=options.weight)]
-        if missing := sum(value is None for value in values):
-            edge = next(edge for edge in graph.edges(data=options.weight) if edge[2] is None)
-            names = sorted({str(name) for *_, data in graph.edges(data=True) for name in data})
-            raise ValueError(
-                f"weight={shown(options.weight)}: {missing} edge(s) have no "
-                f"such attribute, the first {edge[:2]}; edge attributes here: {names}"
-            )
+        edges = list(graph.edges(data=options.weight, default=_ABSENT))
+        for none, mistake in ((_ABSENT, "no such attribute"), (None, "None as this attribute")):
+            without = [ends for *ends, value in edges if value is none]
+            if without:
+                names = sorted({str(name) for *_, data in graph.edges(data=True) for name in data})
+                mend = f"edge attributes here: {names}" if none is _ABSENT else "give them numbers"
+                raise ValueError(
+                    f"weight={shown(options.weight)}: {len(without)} edge(s) have {mistake}, the "
+                    f"first {tuple(without[0])}; {mend}"
+                )
+        values = [value for *_, value in edges]
         weight = kinds.as_column(values if values else np.empty(0), label)
     return Edges(
         [pairs[:, 0]],
@@ -166,6 +174,7 @@ def _read_networkx(graph, options):
         positional=True,
         weight_label=label,
         vertices_labels=(nodes,),
+        mend=_RELABEL,
     )
 
 

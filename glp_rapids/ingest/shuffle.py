@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.segments import occurrences
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Frame, Kind
@@ -90,7 +91,7 @@ def part_of(
     counts = xp.zeros(len(known), np.int64)
     for end in (source, destination):
         if end.size:
-            counts += xp.bincount(end, minlength=len(known))
+            counts += occurrences(end, len(known))
     ids = kinds.joined(known.take(None, "id"), kind)
     cuts = _cuts(exchange, ids, counts, labels[0])
     asked = exchange.alltoall([ids[low:high] for low, high in pairwise([0, *cuts, len(ids)])])

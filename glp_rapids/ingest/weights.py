@@ -32,6 +32,8 @@ def checked_weights(column: Column, label: str, first_row: int = 0) -> Array:
 
 def _checked(column, label, first_row):
     mend = "cast them with astype('float64')"
+    if not len(column) and column.dtype == np.dtype(object):
+        column = column.astype(np.float64)  # what has no values has no type, as in a mere header
     if nulls := kinds.null_count(column):
         row = first_row + int(kinds.to_array(kinds.is_null(column)).argmax())
         raise ValueError(

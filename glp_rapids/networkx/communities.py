@@ -222,7 +222,7 @@ def modularity(
         A node is missing, is there twice, or is not in the graph.
     ZeroDivisionError
         The graph has no edges, or their weights sum to 0, and NetworkX is older than 3.7; from
-        then on it is 0.
+        then on it is 0. (Where weights are NumPy's numbers it was NaN.)
     KeyError
         The graph was converted without this attribute.
 
@@ -249,11 +249,16 @@ def modularity(
     graph = G.csr(weight, count=True, device=device)
     partition = pd.DataFrame({"vertex": np.arange(len(G)), "partition": np.array(codes, np.int64)})
     value = metrics.modularity(graph, partition, resolution=float(resolution))
-    return value if not math.isnan(value) else modularity_without_weight()
+    return value if not math.isnan(value) else modularity_without_weight(G.types.get(weight, ()))
 
 
-def modularity_without_weight() -> float:
-    """Return the modularity where weights sum to 0, or raise, as NetworkX does."""
+def modularity_without_weight(types: Iterable[type] = ()) -> float:
+    """Return the modularity where weights sum to 0, or raise, as NetworkX does.
+
+    ``types``: of the weights; NumPy's numbers can be divided by 0.
+    """
     if FROM_3_7:
         return 0.0
+    if any(issubclass(kind, np.generic) for kind in types):
+        return math.nan
     raise ZeroDivisionError("modularity of a graph whose edge weights sum to 0")

@@ -195,6 +195,8 @@ def dijkstra(
     sources = list(dict.fromkeys(sources))
     if cutoff is not None and math.isnan(cutoff):
         cutoff = None  # nothing is above it
+    if isinstance(cutoff, bool):
+        cutoff = int(cutoff)
     if weight is not None:
         lengths_can_be_added(graph, weight)
     if weight is None or (cutoff is not None and cutoff < 0):

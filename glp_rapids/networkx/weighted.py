@@ -145,6 +145,7 @@ def dijkstra_path_length(
         raise nx.NodeNotFound(f"Node {source} not found in graph")
     if source == target:
         return 0
+    hash(target)  # raises as a dict of lengths does
     length = dijkstra(G, [source], weight, None, target).length(target)
     if length is None:
         raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")

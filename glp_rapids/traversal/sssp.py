@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth
-from glp_rapids.common.segments import segment_sums
+from glp_rapids.common.scans import places_where
+from glp_rapids.common.segments import exact_sum
 from glp_rapids.device import array_module
 from glp_rapids.ingest.columns import UnknownColumns
 from glp_rapids.ingest.options import ByDefault
@@ -107,7 +109,7 @@ def sssp(
     ValueError
         If ``source`` or ``targets`` is empty or has an id that is no vertex, ``cutoff`` is negative
         or NaN, a weight is negative or NaN, or paths may be longer than the type of the weights can
-        hold.
+        hold, with one edge more.
     TypeError
         If an argument is of another type than described.
     LackOfMemory
@@ -191,28 +193,36 @@ def _up_to(found: Found, targets: Array) -> Found:
 
 
 def refuse_long_paths(graph: Graph, direction: Direction) -> None:
-    """Raise unless the sums along all paths are below the value that stands for unreached."""
+    """Raise unless all sums of a search are below the value that stands for unreached."""
     rows = graph.rows(direction)
-    if graph.keep(("paths too long", direction), partial(_too_long, rows)):
+    both_ways = not graph.directed or direction == "both"
+    if graph.keep(("paths too long", direction), partial(_too_long, rows, both_ways)):
         raise ValueError(
             f"weight: the weights add up to more than {rows.weights.dtype} can hold as the length "
-            "of a path; divide them, or cast integers to float64"
+            "of a path and of one edge more; divide them, or cast integers to float64"
         )
 
 
-def _too_long(rows: Rows) -> bool:
-    weights = rows.weights
-    most = largest(weights.dtype)
-    edges = rows.number_of_vertices - 1  # of a path, at most
-    if weights.dtype.kind == "i":
-        total = rows.largest_weight() * edges
-        if total >= most:
-            low = int((weights & 0xFFFFFFFF).sum())
-            total = (int((weights >> 32).sum()) << 32) + low
-    else:
-        most = float(most) / 2  # each addition may round up
-        total = float(rows.largest_weight()) * edges
-        if not total < most and weights.size:
-            ends = array_module(weights).array([0, weights.size])
-            total = float(segment_sums(weights, ends)[0])
-    return not total < most
+def _too_long(rows: Rows, both_ways: bool) -> bool:
+    """Tell whether sums may be too large; ``both_ways``: rows hold every edge from either end.
+
+    What is added up is a path, which takes no edge twice, and one edge more: that by which the
+    search looks back, or a self-loop.
+    """
+    most, heaviest = largest(rows.weights.dtype), Fraction(rows.largest_weight())
+    if rows.weights.dtype.kind == "f":
+        most = Fraction(float(most)) / 2  # each addition may round up
+    if heaviest * rows.number_of_vertices < most:
+        return False
+    total = exact_sum(rows.weights)  # of one way: a path does not look back, a loop is in it
+    if both_ways:
+        total = (total - _sum_of_loops(rows)) / 2 + heaviest
+    return total >= most
+
+
+def _sum_of_loops(rows: Rows) -> Fraction:
+    total = Fraction(0)
+    for first, _, some in rows.chunks(rows.few_at_once()):
+        loops = places_where(some.row_indices() + first == some.indices)
+        total += exact_sum(some.weights[loops])
+    return total
