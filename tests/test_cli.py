@@ -10,6 +10,7 @@ from command_line import cpu, fails
 
 from glp_rapids.cli import _with_options, edge_files, label_propagation, main
 from glp_rapids.frames import files
+from glp_rapids.propagation.options import Options
 
 TRIANGLES = "src,dst\na,b\na,c\nb,c\nd,e\nd,f\ne,f\n"
 
@@ -79,6 +80,7 @@ def test_what_does_not_fit_a_gpu_is_read_on_the_host(edges, monkeypatch, options
         return read_graph(options, **how)
 
     monkeypatch.setattr(label_propagation, "choose", lambda device: "gpu")
+    monkeypatch.setattr(Options, "check_limit", lambda options, device: None)  # there is no GPU
     monkeypatch.setattr(edge_files, "read_graph", read)
     monkeypatch.setattr(
         label_propagation, "_propagate", lambda graph, _, device: ran.append((graph.device, device))
@@ -149,7 +151,7 @@ def test_an_earlier_result_is_a_start(edges, tmp_path, capsys):
     assert "initial has no column 'vertex'" in fails(capsys, *command, edges)
     assert "no such file" in fails(capsys, *command, tmp_path / "none.csv")
     listener = earlier, "--variant", "speaker-listener"
-    assert "speaker_listener has no option --initial" in fails(capsys, *command, *listener)
+    assert "--initial is not for --variant speaker-listener" in fails(capsys, *command, *listener)
 
 
 @pytest.mark.parametrize(

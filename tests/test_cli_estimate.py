@@ -91,5 +91,31 @@ def test_bad_input_is_said_in_one_line(arguments, words, capsys):
     assert words in fails(capsys, "estimate", *arguments)
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("label-propagation", "--memory-limit", "abc"), "--memory-limit must be bytes"),
+        (("label-propagation", "--memory-limit", "500TB", "--device", "cpu"), "that the cpu has"),
+        (("label-propagation", "--seed", "-1"), "--seed must be in 0..4294967295, not -1"),
+        (("label-propagation", "--variant", "layered", "--gamma", "-1"), "--gamma must be finite"),
+        (("label-propagation", "--variant", "layered", "--gamma", "1", "1"), "holds 1.0 twice"),
+        (("label-propagation", "--variant", "speaker-listener", "--initial", "found.csv"),
+         "--initial is not for --variant speaker-listener"),
+        (("label-propagation", "--memory-limit", "1GB", "--devices", "cpu", "cpu"), "leave it out"),
+        (("label-propagation", "--way", "packed", "--devices", "cpu", "cpu"), "--way must be"),
+        (("estimate", "--algorithm", "nope"), "--algorithm must be one of"),
+        (("estimate", "--algorithm", "propagate"), "program must be an instance"),
+        (("estimate", "--memory-limit", "abc"), "--memory-limit must be bytes"),
+        (("estimate", "--bits", "0"), "bits_per_entry must be in (0, 64]"),
+    ],
+)  # fmt: skip
+def test_an_option_is_refused_before_a_long_file_is_read(command, words, tmp_path, capsys):
+    (tmp_path / "edges.csv").write_bytes(b"src,dst\n\xff,1\n")  # which reading would refuse
+    (tmp_path / "found.csv").write_bytes(b"\xff")
+    places = [tmp_path / word if word == "found.csv" else word for word in command[1:]]
+    assert words in fails(capsys, command[0], tmp_path / "edges.csv", *places)
+    assert "is no text in UTF-8" in fails(capsys, command[0], tmp_path / "edges.csv")
+
+
 def test_a_file_is_mapped_or_not(edges, capsys):
     assert "--mapped is for --sizes" in fails(capsys, "estimate", edges, "--mapped")

@@ -14,8 +14,9 @@ from command_line import fails
 from hypothesis import given
 from hypothesis import strategies as st
 
+import glp_rapids
 from glp_rapids.cli import main
-from glp_rapids.frames import streams
+from glp_rapids.frames import files, streams
 
 EDGES = b"src,dst\na,b\nb,c\n"
 ABC = ["a", "b", "c"]
@@ -52,7 +53,7 @@ FILES = [
     ("spaces.csv", b"src, dst\na, b\nb, c\n", LP, ABC),
     ("spaces.csv", b"1, 2 \n2, 3 \n", NO_HEADER, ["1", "2", "3"]),
     ("trailing.csv", b"src,dst\na,b,\nb,c,\n", LP, ABC),
-    ("quoted.csv", b'src,dst\n"a,1",b\n" b",b\n', LP, [" b", '"a,1"', "b"]),
+    ("quoted.csv", b'src,dst\n"a,1",b\n" b",b\n', LP, ['" b"', '"a,1"', '"b"']),
     ("EDGES.CSV", EDGES, LP, ABC),
     ("EDGES.CSV.GZ", GZ, LP, ABC),
     ("two.csv.gz", gzip.compress(b"src,dst\na,b\n") + gzip.compress(b"b,c\n"), LP, ABC),
@@ -61,6 +62,17 @@ FILES = [
     ("edges.csv.zip", zipped("edges.csv"), LP, ABC),
     ("mac.csv.zip", zipped("edges.csv", "__MACOSX/._edges.csv"), LP, ABC),
     ("snap.txt", SNAP, NO_HEADER, ["1#x", "2", "5"]),
+    ("konect.txt", b"% sym\n# and\n\n% 2 3 3\n1 2\n2 %x\n%y 1\n", NO_HEADER,
+     ["%x", "%y", "1", "2"]),
+    ("konect.csv.gz", gzip.compress(b'% "bip\r% 3\r1,2\r'), NO_HEADER, ["1", "2"]),
+    ("matrix.txt", b"%%MatrixMarket matrix coordinate\n% by\n2 2 1\n1 2 1\n", NO_HEADER,
+     "pass scipy.io.mmread of it"),
+    ("matrix.csv", b"%%MatrixMarket matrix coordinate\n2 2 1\n1 2 1\n", LP, "MatrixMarket"),
+    ("edges.txt", b"1\t2\n2\t3\n", LP, "its columns are ['1', '2']; say which are source and "
+     "destination, or, if that is no line of names, read the file with --no-header"),
+    ("reals.csv", b"1,2,0.5\n2,3,1.5\n", LP, "--no-header"),
+    ("snap.txt", SNAP, LP, "--no-header"),
+    ("konect.txt", b"% sym\n1 2\n", LP, "--no-header"),
     ("snap.csv", b'#"open\na,b#\r\n# \r\n#\r\nb#,a', NO_HEADER, ["a", "b#"]),
     ("self.csv", b"self,dst\n1,2\n", (*LP, "--source", "self"), ["1", "2"]),
     ("hash.csv", b"src,dst\n#a,b\n", LP, ["#a", "b"]),
@@ -236,11 +248,42 @@ def test_a_blacklist_loses_nobody(tmp_path, ids, name, content, expected, capsys
         assert bool(header) == ("its header" in out)
 
 
-@given(st.lists(st.sampled_from([b"#", b"a", b" ", b"\n", b"\r"])), st.integers(1, 5))
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt", "csv.gz"])
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_blanks_in_front_of_texts_come_back(ending, dtype, tmp_path):
+    ids = pd.Series([" b", "b", "  ", "c d", "", None, '" "'], dtype=object).astype(dtype)
+    frame = pd.DataFrame({"vertex": ids, "partition": range(7)})
+    files.write_table(frame, tmp_path / f"found.{ending}")
+    found = files.read_table(tmp_path / f"found.{ending}", ["vertex"])
+    assert found["vertex"].fillna("").tolist() == [" b", "b", "  ", "c d", "", "", '" "']
+    assert found["partition"].tolist() == [*range(7)]
+
+
+def test_of_csv_blanks_in_front_of_a_field_are_skipped(tmp_path, capsys):
+    text = 'src, dst, w\n a,"b, c", 1\n" a", "b, c", 2\n'
+    (tmp_path / "edges.csv").write_text(text)
+    (tmp_path / "edges.tsv").write_text("src\tdst\n a\tb\na\t b\n")
+    graph = glp_rapids.as_graph(tmp_path / "edges.csv", weight="w", device="cpu")
+    assert graph.external().tolist() == [" a", "a", "b, c"]
+    assert graph.weights.tolist() == [2, 1, 2, 1]
+    graph = glp_rapids.as_graph(tmp_path / "edges.tsv", device="cpu")
+    assert graph.external().tolist() == [" a", " b", "a", "b"]
+    assert run(tmp_path / "edges.csv", LP) == 0
+    output = capsys.readouterr().out
+    assert output.splitlines()[0] == '"vertex","partition"'
+    assert pd.read_csv(io.StringIO(output), skipinitialspace=True)["vertex"].tolist() == [
+        " a", "a", "b, c"
+    ]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from([b"#", b"%", b"a", b" ", b"\n", b"\r"])), st.integers(1, 5))
 def test_comments_are_whole_lines_wherever_pieces_end(pieces, size):
     content = b"".join(pieces)
-    lines = re.split(rb"([\r\n])", content)
-    expected = b"".join(line for line in lines if not line.startswith(b"#"))
+    expected, before_rows = b"", True
+    for line in re.split(rb"([\r\n])", content):
+        before_rows &= line[:1] in (b"", b"#", b"%", b"\n", b"\r")
+        if not line.startswith(b"#") and not (line.startswith(b"%") and before_rows):
+            expected += line
     text = streams.Text(io.BytesIO(content), comments=True)
     assert b"".join(iter(lambda: text.read(size), b"")) == expected
 

@@ -45,7 +45,7 @@ RUNS = {
     "out": (partial(label_propagation, direction="out"), {"direction": "out"}),
     "both": (partial(label_propagation, direction="both"), {"direction": "both"}),
     "layered_label_propagation": (
-        partial(glp_rapids.layered_label_propagation, gammas=[1]), {},
+        partial(glp_rapids.layered_label_propagation, gammas=[1]), {"gammas": [1]},
     ),
     "speaker_listener": (partial(glp_rapids.speaker_listener, max_iter=7), {"max_iter": 7}),
     "seeded_label_propagation": (
@@ -100,6 +100,24 @@ def test_an_estimate_knows_what_is_kept_on_a_compressed_graph(kind, order):
         glp_rapids.seeded_label_propagation(graph, [graph.external()[0]])
         needed = int(host_bytes(told(memory_limit=LIMIT))["packed"])
         assert needed >= run(graph, way="packed", memory_limit=needed).attrs["glp"]["predicted"]
+
+
+@pytest.mark.parametrize("gammas", [None, [0.5, 1, 2]])
+def test_the_labels_of_all_layers_count(gammas):
+    graph, algorithm = graph_of(), "layered_label_propagation"
+    given = {} if gammas is None else {"gammas": gammas}
+    told = partial(estimate_memory, graph, algorithm, device="cpu", **given)
+    layers = glp_rapids.layered_label_propagation(graph, memory_limit=LIMIT, **given).attrs["glp"]
+    last = layers["layers"][-1]["predicted"]
+    assert host_bytes(told(memory_limit=LIMIT))["plain"] == pytest.approx(last, rel=0.002)
+    others = 4 * graph.number_of_vertices * ((10 if gammas is None else 3) - 1)
+    one = estimate_memory(graph, algorithm, device="cpu", gammas=[1], memory_limit=LIMIT)
+    more = (host_bytes(told(memory_limit=LIMIT)) - host_bytes(one)).to_numpy()
+    assert np.allclose(more, others, rtol=0.02)
+    gpu = estimate_memory(graph, algorithm, device="gpu", memory_limit=LIMIT, gammas=[1])
+    more = told(device="gpu", memory_limit=LIMIT)["device_bytes"] - gpu["device_bytes"]
+    held = gpu["way"].isin(["plain", "packed"])  # what is streamed has its labels on the host then
+    assert (more == np.where(held, others, 0)).all()
 
 
 def test_what_an_estimate_says_fits_does():
@@ -228,7 +246,9 @@ def test_a_sample_is_close():
         (((1, 2),), {"bits_per_entry": 0}, ValueError, r"bits_per_entry must be in \(0, 64\]"),
         (((1, 2),), {"bits_per_entry": "8"}, ValueError, "bits_per_entry must be in"),
         (((1, 2),), {"way": "plain"}, TypeError, "unknown option 'way'"),
-        (((1, 2),), {"gammas": [1]}, TypeError, "unknown option 'gammas'"),
+        (((1, 2),), {"gammas": [1]}, TypeError, "gammas is for algorithm='layered_label_propag"),
+        (((1, 2), "layered_label_propagation"), {"gammas": [-1]}, ValueError, "at least 0, not -1"),
+        (((1, 2), "layered_label_propagation"), {"gamma": 1}, TypeError, "did you mean gammas"),
         (((1, 2),), {"classes": 0}, ValueError, "classes must be in"),
         (((1, 2),), {"source": "a"}, TypeError, "sizes have no 'source'"),
         (((1, 2),), {"weight": "w"}, ValueError, "weight must be one of 'int64', 'float32'"),

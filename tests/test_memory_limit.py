@@ -118,6 +118,29 @@ def test_limits_of_a_share_of_what_it_takes(kind, packed):
             assert report["way"] == ("packed" if packed else "plain")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_layers_that_do_not_fit_are_refused_before_the_first(packed):
+    graph = compress(large()) if packed else large()
+    gammas, seen = [0, 0.5, 1, 2, 4, 8, 16, 32], []
+    call = partial(glp_rapids.layered_label_propagation, gammas=gammas, max_iter=4)
+    expected = call(graph)
+    fewest = least(call, graph)
+    for limit in (fewest - 100, fewest - 4 * graph.number_of_vertices):
+        lacking = lack(call, graph, memory_limit=limit, progress=seen.append)
+        assert lacking == fewest - limit
+        assert not seen
+    found = call(graph, memory_limit=fewest)
+    assert_same(found, expected)
+    held = [layer["predicted"] for layer in found.attrs["glp"]["layers"]]
+    assert max(held) <= fewest
+    told = partial(
+        glp_rapids.estimate_memory, graph, "layered_label_propagation", device="cpu", gammas=gammas
+    )
+    of_form = told(memory_limit=fewest)["way"].isin(["packed", "streamed packed"]) == packed
+    assert told(memory_limit=fewest)["fits"][of_form].any()
+    assert not told(memory_limit=fewest - 100)["fits"][of_form].any()
+
+
 def test_every_kind_of_table_gives_the_same_labels(monkeypatch):
     graph = large()
     expected = label_propagation(graph)

@@ -15,11 +15,14 @@ from cases import exhaustive
 from graphs import TRIANGLES
 from reference_program import interpreted
 
-from glp_rapids import Program, as_graph, propagate, random_below
-from glp_rapids.device import array_module
+from glp_rapids import Program, as_graph, label_propagation, propagate, random_below
+from glp_rapids.device import array_module, module_on, to_host
 from glp_rapids.jit.target import cpu_target
 from glp_rapids.propagation.compile_program import compile_program
+from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import traits_of
+from glp_rapids.propagation.run import run
+from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
 
 OPTIONS = [
     {},
@@ -305,3 +308,58 @@ def test_a_second_process_compiles_nothing(tmp_path):
         again, files_again = run(*command)
         assert again == [partitions, 2, 0, 0]
         assert files_again == files
+
+
+# ---------------------------------------------------------------- how many sweeps there are
+
+
+class Listens(Program):
+    """SLPA as a user would write it."""
+
+    all_sweeps = True
+    result_columns = ("heard",)
+
+    def __init__(self, sweeps):
+        self.sweeps = sweeps
+
+    def initial_state(self, graph):
+        xp, n = module_on(graph.device), graph.number_of_vertices
+        memory = xp.full((n, self.sweeps + 1), -1, np.int32)
+        memory[:, 0] = xp.arange(n)
+        return {"memory": memory, "heard": xp.ones(n, np.int32)}
+
+    def pick_label(v, sweep, state):
+        return state.memory[v, random_below(v, sweep, state.seed, state.heard[v])]
+
+    def update_vertex(v, label, score, state):
+        state.memory[v, state.heard[v]] = label
+        state.heard[v] += 1
+
+
+@pytest.mark.parametrize("name", ["empty", "only isolated", "one edge", "power law"])
+def test_a_program_may_ask_for_all_sweeps(name, device):
+    graph = as_graph(**graphs.GRAPHS[name](), device=device)
+    options = Options(explore=12, max_iter=12, seed=3)
+    mine, built_in = (run(graph, kind(12), options) for kind in (Listens, SpeakerListener))
+    assert to_host(mine.state["memory"]).tolist() == to_host(built_in.state["memory"]).tolist()
+    assert mine.report["changed"] == built_in.report["changed"]
+    found = propagate(graph, Listens(12), explore=12, max_iter=12, seed=3)
+    assert found["heard"].tolist() == to_host(built_in.state["heard"]).tolist()
+    assert found.attrs["glp"]["sweeps"] == (12 if graph.number_of_vertices else 0)
+
+
+class Patient(Program):
+    all_sweeps = True
+
+
+def test_all_sweeps_are_made_when_nothing_changes_any_more(device):
+    usual = label_propagation(**TRIANGLES, device=device)
+    found = propagate(**TRIANGLES, program=Patient(), max_iter=30, explore=4, device=device)
+    assert found["partition"].tolist() == usual["partition"].tolist()
+    report = found.attrs["glp"]
+    assert (report["sweeps"], report["explored"]) == (30, 4)
+    assert report["changed"][-1] == 0
+    assert report["converged"]
+    exploring = propagate(**TRIANGLES, program=Patient(), max_iter=5, explore=9, device=device)
+    assert exploring.attrs["glp"]["explored"] == 5
+    assert not exploring.attrs["glp"]["converged"]

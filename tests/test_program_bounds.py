@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 
 import graphs
 import numpy as np
@@ -14,9 +15,12 @@ from cases import exhaustive, some
 from graphs import TRIANGLES
 
 import glp_rapids
-from glp_rapids import Program, label_propagation, propagate
+from glp_rapids import Program, as_graph, label_propagation, propagate
 from glp_rapids.device import array_module
 from glp_rapids.propagation.kernels.cpu import hash_votes
+from glp_rapids.propagation.options import Options
+from glp_rapids.propagation.program import initial_state
+from glp_rapids.propagation.run import run
 
 CHAIN = graphs.edges([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")])
 
@@ -256,3 +260,78 @@ def test_amounts_and_a_declared_bound(device):
 def test_a_bound_out_of_range(bound, device):
     with pytest.raises(ValueError, match="largest_amount must be positive and finite"):
         propagate(**TRIANGLES, program=Wild(1.0, bound), device=device)
+
+
+# ---------------------------------------------------------------- whose arrays the state is
+
+
+class Gives(Program):
+    """Gives one array, made as ``make`` does, and keeps what that returns besides."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def initial_state(self, graph):
+        array, self.kept = self.make(graph.number_of_vertices)
+        self.place = array.ctypes.data
+        return {"mine": array}
+
+    def update_vertex(v, label, score, state):
+        state.mine[v] += 1
+        state.labels[v] = label
+
+
+def twice(n):
+    array = np.zeros(n)
+    return array, array
+
+
+def viewed(n):
+    array = np.zeros(n)
+    return array, array[1:]
+
+
+def a_part(n):
+    array = np.zeros(2 * n)
+    return array[::2], array
+
+
+def read_only(n):
+    array = np.zeros(n)
+    array.flags.writeable = False
+    return array, None
+
+
+GIVEN = {
+    "alone": (lambda n: (np.zeros(n), None), True),
+    "held": (twice, False), "a view of it held": (viewed, False), "a part": (a_part, False),
+    "read-only": (read_only, False),
+    "by columns": (lambda n: (np.zeros((n, 3), order="F"), None), False),
+    "of bytes": (lambda n: (np.frombuffer(bytearray(8 * n)), None), False),
+    "turned around": (lambda n: (np.zeros(n, ">f8"), None), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_state_is_taken_over_only_if_nobody_else_has_it(name):
+    make, taken_over = GIVEN[name]
+    program, graph = Gives(make), as_graph(**TRIANGLES, device="cpu")
+    array = initial_state(program, graph, lambda array: array)["mine"]
+    assert (array.ctypes.data == program.place) == taken_over
+    assert array.flags.owndata
+    assert array.flags.carray
+    if name != "by columns":
+        assert run(graph, program, Options()).state["mine"].sum() > 0
+        assert program.kept is None or not program.kept.any()
+
+
+def test_a_large_state_is_not_held_twice():
+    graph = as_graph((np.arange(1 << 16), np.arange(1 << 16) + 1), device="cpu")
+    program = Gives(lambda n: (np.zeros((n, 32)), None))
+    tracemalloc.start()
+    try:
+        state = initial_state(program, graph, lambda array: array)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert state["mine"].nbytes <= peak < 1.1 * state["mine"].nbytes

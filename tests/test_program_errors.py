@@ -148,6 +148,25 @@ MISTAKES = {
         source("def pick_label(v, state): return v"),
         "pick_label", "takes 2 parameters, not 3: write `def pick_label(v, sweep, state)`",
     ),
+    "unsigned score": (
+        score("return np.uint64(freq)"),
+        "label_score", "must return int64 or a float, as np.int64(...) of it, but returns uint64",
+    ),
+    "misspelt attribute": (
+        source("skip_inactiv = True"),
+        "skip_inactiv", "would never be read; did you mean skip_inactive? If not, choose another",
+    ),
+    "another one": (
+        source("all_sweep = True"), "all_sweep", "would never be read; did you mean all_sweeps?",
+    ),
+    "one of an instance": (
+        source("def __init__(self): self.largest_amout = 3.0"),
+        "largest_amout", "would never be read; did you mean largest_amount?",
+    ),
+    "initial_state without self": (
+        source("def initial_state(graph): return {}"),
+        "initial_state", "must take a graph: write `def initial_state(self, graph)`",
+    ),
     "no function": (source("label_score = 3"), "label_score", "a plain Python function, not int"),
     "class method": (
         source("@classmethod\ndef pick_label(v, sweep, state): return v"),
@@ -182,6 +201,9 @@ def test_a_helper_that_calls_itself():
         ({"sweep": 1}, ValueError, "names a field 'sweep'; choose an identifier other than"),
         ({"a b": 1}, ValueError, "names a field 'a b'"),
         ({1: 1}, ValueError, "names a field 1"),
+        ({"_x": 1}, ValueError, "names a field '_x'; choose an identifier other than"),
+        ({"class": 1}, ValueError, "names a field 'class'"),
+        ({"x": np.array(3.0)}, TypeError, "gives 'x' as an array without dimensions; use a number"),
         ({"x": "text"}, TypeError, "gives 'x' as str; use a number, or an array"),
         ({"x": [1, 2]}, TypeError, "gives 'x' as list"),
         ({"x": None}, TypeError, "gives 'x' as NoneType"),
@@ -203,6 +225,24 @@ def test_state_out_of_order(state, error, words, device):
 
     with pytest.raises(error, match=re.escape(words)):
         propagate(**TRIANGLES, program=Mine(), device=device)
+
+
+def test_attributes_of_its_own_and_other_signatures_are_allowed():
+    class Mine(Program):
+        gamma = 2
+        volumes = sweeps = columns = amounts = (1, 2)
+
+        def __init__(self):
+            self.labels = self.counts = self.weight = [3]
+
+        def initial_state(self, graph, more=4):
+            return {"gamma": self.gamma, "more": more, "byte": np.zeros(6, np.uint64)}
+
+        def label_score(v, label, freq, state):
+            return np.uint32(freq * state.gamma + state.byte[v])
+
+    found = propagate(**TRIANGLES, program=Mine(), device="cpu")
+    assert found["partition"].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("program", [Program, None, "classic", lambda v: v])

@@ -146,6 +146,12 @@ def test_weights_as_far_apart_as_floats_are(weights, device):
         assert 0 <= found["score"][2] <= 0.85
 
 
+def test_seeds_in_a_set_are_to_be_a_list(device):
+    for seeds in ({0}, frozenset([0, 1]), {0: 1}.keys()):
+        with pytest.raises(TypeError, match=r"seeds must be one column of values.*make a list of"):
+            seeded_label_propagation(**PATH, seeds=seeds, device=device)
+
+
 def test_no_seeds_reach_nobody(device):
     for seeds in ([], {}, pd.DataFrame({"vertex": [], "label": []})):
         result = seeded_label_propagation(**PATH, seeds=seeds, device=device)

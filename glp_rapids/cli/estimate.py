@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _estimate(options: argparse.Namespace) -> Any:
     from glp_rapids import estimate_memory
+    from glp_rapids.propagation import estimate
 
     how = {"device": options.device, "memory_limit": options.memory_limit,
            "bits_per_entry": options.bits}  # fmt: skip
@@ -62,6 +63,7 @@ def _estimate(options: argparse.Namespace) -> Any:
         )  # fmt: skip
     if options.mapped:
         raise ValueError("--mapped is for --sizes; of a file it is known")
+    estimate.asked(options.algorithm, **how)  # before a long file is read
     options.device = "cpu"  # where the file is read; the estimate is of where the run would be
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
     return estimate_memory(graph, options.algorithm, **how)

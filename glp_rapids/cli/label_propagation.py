@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="classic (default): one community a vertex; layered: finer with --gamma; "
         "speaker-listener: communities may overlap",
     )  # fmt: skip
-    run.add_argument("--gamma", type=float, nargs="+", metavar="GAMMA",
+    run.add_argument("--gamma", dest="gammas", type=float, nargs="+", metavar="GAMMA",
                      help="resolutions of layered (default 1), the larger the finer")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
     run.add_argument(
@@ -71,10 +71,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read the graph, propagate, print a summary, write the result."""
-    if options.gamma is not None and options.variant != "layered":
+    """Check all that can be before a long file is read; read, propagate, write the result."""
+    # imported here, as --help needs none of it
+    from glp_rapids.propagation.options import Options
+    from glp_rapids.propagation.variants.layered import checked_gammas
+
+    if options.gammas is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
+    if options.initial is not None and options.variant == "speaker-listener":
+        raise ValueError(
+            "--initial is not for --variant speaker-listener: its communities are counted in "
+            "memories, which a result does not hold; leave it out"
+        )
+    if options.variant == "layered":
+        checked_gammas(_gammas(options))
     if options.scheduler is not None:
+        Options(seed=options.seed)
         scheduler.run(
             options, partial(_found_on_cluster, options), _summarise_cluster,
             elsewhere=ELSEWHERE, initial=options.initial,
@@ -85,9 +97,12 @@ def run(options: argparse.Namespace) -> None:
         named = [int(one) if one.isdecimal() else one for one in options.devices]
         options.devices = devices_of(named)
         options.device = options.device or kind_of(options.devices)
+    how = {"seed": options.seed, "memory_limit": options.memory_limit, "way": options.way}
+    asked, where = Options(**how, devices=options.devices), choose(options.device)
+    if options.devices is None:
+        asked.check_limit(where)
     if options.initial is not None:
         options.initial = files.read_table(options.initial, ["vertex"])
-    where = choose(options.device)
     streamed = options.way != "auto" and WAYS[options.way].streamed
     if where == "gpu" and (streamed or options.memory_limit is not None):
         options.device = "cpu"  # from where it is streamed, or moved if it fits
@@ -104,6 +119,10 @@ def run(options: argparse.Namespace) -> None:
     edge_files.put_out(found, options.output)
 
 
+def _gammas(options: argparse.Namespace) -> list[float]:
+    return options.gammas or [1.0]
+
+
 def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> Any:
     from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
 
@@ -113,7 +132,7 @@ def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> A
     if options.initial is not None:
         shared["initial"] = options.initial
     if options.variant == "layered":
-        return layered_label_propagation(graph, gammas=options.gamma or [1.0], **shared)
+        return layered_label_propagation(graph, gammas=_gammas(options), **shared)
     if options.variant == "speaker-listener":
         return speaker_listener(graph, **shared)
     return label_propagation(graph, **shared)
@@ -154,7 +173,7 @@ def _found_on_cluster(options: argparse.Namespace, frame: Any, **earlier: Any) -
         "directed": options.directed, "seed": options.seed,
     }  # fmt: skip
     if options.variant == "layered":
-        gammas = options.gamma or [1.0]
+        gammas = _gammas(options)
         return [on_workers.layered_label_propagation(frame, gammas=gammas, **how, **earlier)]
     if options.variant == "speaker-listener":
         return [on_workers.speaker_listener(frame, **how, **earlier)]  # which has no warm start

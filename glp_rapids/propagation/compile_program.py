@@ -95,6 +95,8 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
         score = returned("label_score", vertex, label, votes)
         if not isinstance(score, number):
             refuse("label_score", "a number", score)
+        if score == nt.uint64:  # kernels compare int64: from 2**63 on it would be negative
+            refuse("label_score", "int64 or a float, as np.int64(...) of it", score)
     real_scores = isinstance(score, nt.Float)
     if not traits.default_update:
         score = nt.float64 if real_scores else nt.int64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -28,30 +28,44 @@ from glp_rapids.propagation.making_memory import bytes_of_csr, bytes_of_places, 
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program, traits_of
 from glp_rapids.propagation.subject import Subject, of_graph, of_sizes
+from glp_rapids.propagation.variants import seeded, speaker_listener
 from glp_rapids.propagation.variants.classic import Classic
-from glp_rapids.propagation.variants.layered import Layered
-from glp_rapids.propagation.variants.seeded import Seeded
-from glp_rapids.propagation.variants.speaker_listener import SpeakerListener
+from glp_rapids.propagation.variants.layered import GAMMAS, Layered, checked_gammas
 from glp_rapids.propagation.ways import ON_CPU, STREAMED_TO_GPU, WAYS
 from glp_rapids.propagation.workload import hashes
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
 
-Made = tuple[Program, Options]
+
+class Made(NamedTuple):
+    """What is run: a program, how, and how many results are held while the last one is made."""
+
+    program: Program
+    options: Options
+    results_held: int = 0
+
+    def bytes_held(self, subject: Subject) -> int:
+        """Return what the labels of earlier runs of the same call take in the last one."""
+        return self.results_held * subject.number_of_vertices * subject.index_dtype.itemsize
 
 
 def _seeded(max_iter: int = 10, **options: Any) -> Made:
     refuse(options, "seeded_label_propagation", "explore", "tol", "skip_inactive")
-    options = {"explore": 0, "update": "sync", "stops": False, **options}
-    return Seeded(None, "in", 1.0, 0, 0), Options(max_iter=max_iter, **options)
+    options = {**seeded.DEFAULTS, **options}
+    return Made(seeded.Seeded(None, "in", 1.0, 0, 0), Options(max_iter=max_iter, **options))
 
 
 def _speakers(max_iter: int = 20, **options: Any) -> Made:
     unused = "explore", "tol", "tie_break", "retain", "skip_inactive"
     refuse(options, "speaker_listener", *unused)
-    options = Options(max_iter=max_iter, **options, explore=1 << 31, stops=False)
-    return SpeakerListener(max_iter), options
+    options = Options(max_iter=max_iter, **options, **speaker_listener.DEFAULTS)
+    return Made(speaker_listener.SpeakerListener(max_iter), options)
+
+
+def _layers(gammas: Sequence[float] = GAMMAS, **options: Any) -> Made:
+    others = max(len(checked_gammas(gammas)) - 1, 0)
+    return Made(Layered(1.0), Options(**options), others)
 
 
 def _of_a_user(program: Program | None = None, **options: Any) -> Made:
@@ -60,13 +74,13 @@ def _of_a_user(program: Program | None = None, **options: Any) -> Made:
             f"program must be an instance of glp_rapids.Program for algorithm='propagate', not "
             f"{shown(program)}"
         )
-    return program, Options(**options)
+    return Made(program, Options(**options))
 
 
 # The functions that can be estimated: what makes the program and the options of a run.
 ALGORITHMS: dict[str, Callable[..., Made]] = {
-    "label_propagation": lambda **options: (Classic(), Options(**options)),
-    "layered_label_propagation": lambda **options: (Layered(1.0), Options(**options)),
+    "label_propagation": lambda **options: Made(Classic(), Options(**options)),
+    "layered_label_propagation": _layers,
     "speaker_listener": _speakers,
     "seeded_label_propagation": _seeded,
     "propagate": _of_a_user,
@@ -79,6 +93,11 @@ class EstimateOptions(SweepOptions, total=False):
     """The keywords of `estimate_memory` that are those of the run."""
 
     program: Program
+    gammas: Sequence[float]
+
+
+OF_ONE = {"program": "propagate", "gammas": "layered_label_propagation"}  # whose option each is
+OF_RUNS = {"memory_limit", "way", "devices"}  # estimated are all ways, on one device
 
 
 @guarded
@@ -119,8 +138,10 @@ def estimate_memory(
         10 if there are only numbers; a crawl takes 3 to 5, a graph without any order up to 25.
     **options
         Those of the run that decide how much it takes: ``update``, ``classes``, ``direction``,
-        ``skip_inactive``, ``max_iter`` (of `speaker_listener`), ``program`` (of `propagate`). With
-        sizes also ``directed``, and ``weight``: the type of the weights, as "float64".
+        ``skip_inactive``, ``max_iter`` (of `speaker_listener`), ``program`` (of `propagate`),
+        ``gammas`` (of `layered_label_propagation`; the labels of all layers count, held until the
+        last is made). With sizes also ``directed``, and ``weight``: the type of the weights, as
+        "float64".
 
     Returns
     -------
@@ -167,6 +188,33 @@ def estimate_memory(
     2   streamed plain  116290103296   True
     3  streamed packed   54510103296   True
     """
+    check_truth(mapped=mapped)
+    edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
+    made, limit = asked(algorithm, device, memory_limit, bits_per_entry, **options)
+    graph = None
+    if isinstance(graph_or_sizes, tuple) and all(np.ndim(one) == 0 for one in graph_or_sizes):
+        subject = of_sizes(graph_or_sizes, bits_per_entry, **edges)
+    else:
+        graph = graph_or_sizes
+        if not isinstance(graph, BaseGraph) or edges:
+            graph = as_any_graph(graph, **{"device": "cpu", **edges})
+        subject = of_graph(graph, bits_per_entry, made.options)
+    rows = []
+    for name in DEVICES if device is None else (device,):
+        there = 0 if graph is None or graph.device != name else _taken(graph)
+        most = limit or _free(name, there)
+        estimate = {"cpu": _on_cpu, "gpu": _on_gpu}[name]
+        rows += estimate(subject, graph, made, most, mapped)
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=["way", "device", "device_bytes", "host_bytes", "fits"])
+    return frame.astype({"device_bytes": "int64", "host_bytes": "int64", "fits": "boolean"})
+
+
+def asked(
+    algorithm: Any, device: Any, memory_limit: Any, bits_per_entry: Any, **options: Any
+) -> tuple[Made, int | None]:
+    """Return what would be run, and the limit in bytes; raise if something is not as described."""
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         known = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(
@@ -175,33 +223,13 @@ def estimate_memory(
     if device is not None:
         check_choice("device", device, DEVICES, "'cpu', 'gpu' or None")
     limit = as_bytes("memory_limit", memory_limit)
-    check_truth(mapped=mapped)
     if bits_per_entry is not None and not (is_number(bits_per_entry) and 0 < bits_per_entry <= 64):
         raise ValueError(f"bits_per_entry must be in (0, 64], not {shown(bits_per_entry)}")
-    edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
-    known = {*SweepOptions.__annotations__, "program"} - {"memory_limit", "way", "devices"}
-    refuse_unknown(options, known)
-    if "program" in options and algorithm != "propagate":
-        raise TypeError(f"program is for algorithm='propagate', not {algorithm!r}")
-    program, run_options = ALGORITHMS[algorithm](**options)
-    graph = None
-    if isinstance(graph_or_sizes, tuple) and all(np.ndim(one) == 0 for one in graph_or_sizes):
-        subject = of_sizes(graph_or_sizes, bits_per_entry, **edges)
-    else:
-        graph = graph_or_sizes
-        if not isinstance(graph, BaseGraph) or edges:
-            graph = as_any_graph(graph, **{"device": "cpu", **edges})
-        subject = of_graph(graph, bits_per_entry, run_options)
-    rows = []
-    for name in DEVICES if device is None else (device,):
-        there = 0 if graph is None or graph.device != name else _taken(graph)
-        most = limit or _free(name, there)
-        estimate = {"cpu": _on_cpu, "gpu": _on_gpu}[name]
-        rows += estimate(subject, graph, program, run_options, most, mapped)
-    import pandas as pd
-
-    frame = pd.DataFrame(rows, columns=["way", "device", "device_bytes", "host_bytes", "fits"])
-    return frame.astype({"device_bytes": "int64", "host_bytes": "int64", "fits": "boolean"})
+    refuse_unknown(options, {*SweepOptions.__annotations__, *OF_ONE} - OF_RUNS)
+    for name, owner in OF_ONE.items():
+        if name in options and algorithm != owner:
+            raise TypeError(f"{name} is for algorithm={owner!r}, not {algorithm!r}")
+    return ALGORITHMS[algorithm](**options), limit
 
 
 def _taken(graph: BaseGraph) -> int:
@@ -220,7 +248,7 @@ def _state(subject: Subject, graph: BaseGraph | None, program: Program) -> int:
     """Count labels and state of all vertices."""
     item = subject.index_dtype.itemsize
     a_vertex = item + program._bytes_a_vertex(subject.index_dtype) + 8 * program.count_volumes
-    if isinstance(program, Seeded):
+    if isinstance(program, seeded.Seeded):
         a_vertex += item  # the labels of the seeds
     size = subject.number_of_vertices * a_vertex
     if graph is not None and type(program).__module__.split(".")[0] != "glp_rapids":
@@ -231,17 +259,17 @@ def _state(subject: Subject, graph: BaseGraph | None, program: Program) -> int:
 
 
 def _on_cpu(
-    subject: Subject, graph: BaseGraph | None, program: Program, options: Options, limit: int,
-    mapped: bool,
-) -> list[tuple]:  # fmt: skip
+    subject: Subject, graph: BaseGraph | None, made: Made, limit: int, mapped: bool
+) -> list[tuple]:
     from glp_rapids.propagation.engines.cpu_arrays import Sizes
     from glp_rapids.propagation.kernels.cpu.hash_votes import threads_for
 
+    program, options, _ = made
     traits = traits_of(program, weighted=subject.weights is not None)
     classes = options.classes if options.update == "semi" else 1
     both = subject.directed and options.direction == "both"
     entries = subject.number_of_edges * (2 if both else 1)
-    state = _state(subject, graph, program)
+    state = _state(subject, graph, program) + made.bytes_held(subject)
     rows = []
     for name in ON_CPU:
         way = WAYS[name]
@@ -299,10 +327,10 @@ def _made_bytes(
 
 
 def _on_gpu(
-    subject: Subject, graph: BaseGraph | None, program: Program, options: Options,
-    limit: int | None, mapped: bool,
-) -> list[tuple]:  # fmt: skip
+    subject: Subject, graph: BaseGraph | None, made: Made, limit: int | None, mapped: bool
+) -> list[tuple]:
     rows = []
+    program, options, _ = made
     traits = traits_of(program, weighted=subject.weights is not None)
     both = subject.directed and options.direction == "both"
     readers = traits.skip_inactive and options.skip_inactive
@@ -311,7 +339,8 @@ def _on_gpu(
     for name in ("plain", "packed"):
         packed = WAYS[name].form == "compressed"
         # ids that are hashed as they are lie in the graph, and are gone when a plain run is largest
-        state = labels + (subject.packed_words if packed and hashed else 0)
+        state = labels + made.bytes_held(subject)
+        state += subject.packed_words if packed and hashed else 0
         size = gpu_memory.gpu_resident_bytes(subject, state, traits, classes, readers, packed)
         # by which a run decides
         most = gpu_memory.gpu_bytes(

@@ -73,6 +73,7 @@ class Options:
     devices: Sequence[int | str] | None = None  # each holds a part of the graph; None: one has all
     progress: bool | Callable[[dict], None] = False
     stops: bool = True  # by its own criterion, before max_iter
+    warns: bool = True  # of weights; False: an earlier run of the same call did
     merges: bool = True  # neighbouring classes once little changes
     streams_to: DeviceName | None = None  # where a graph in host memory is run; None: where it is
 

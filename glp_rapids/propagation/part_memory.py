@@ -13,6 +13,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids.common.scans import number_where
 from glp_rapids.device import (
     LITTLE,
     LackOfMemory,
@@ -159,7 +160,7 @@ def _arrays(
         degrees = xp.diff(rows.indptr[first : last + 1])
         long = xp.flatnonzero(degrees > LONG)
         subject = SimpleNamespace(
-            index_dtype=graph.index_dtype, listed=int(xp.count_nonzero(degrees)),
+            index_dtype=graph.index_dtype, listed=number_where(degrees),
             long_rows=(to_host(words.of(long + first)), to_host(degrees[long])),
         )  # fmt: skip
         entries = int(rows.indptr[last]) - int(rows.indptr[first])

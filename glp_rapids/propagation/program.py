@@ -10,6 +10,8 @@ bytecode with classic label propagation's, so a variant pays only for what it ch
 from __future__ import annotations
 
 import inspect
+import keyword
+import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
 
 FUNCTIONS = ("pick_label", "load_neighbor", "label_score", "update_vertex")
+ATTRIBUTES = ("skip_inactive", "count_volumes", "all_sweeps", "largest_amount", "result_columns")
 ALIKE = 0.8  # of two names: from here on one is taken for a slip of the other
 
 
@@ -49,9 +52,15 @@ class Program:
         whose neighbours changed is not evaluated again. False is always right, and slower.
     count_volumes : bool
         Keep ``state.volume`` up to date: class by class, never in the middle of one.
+    all_sweeps : bool
+        Set it to True if what counts is how many sweeps there were, as where each writes into a
+        memory. Then ``max_iter`` sweeps are made, the first ``explore`` of them exploring, whatever
+        changes; ``converged`` says whether the last one would have ended the run.
     largest_amount : float or None
         The largest absolute amount that ``load_neighbor`` returns, if it returns real numbers
-        of its own making. None stands for 1024 times the largest edge weight.
+        of its own making. None stands for 1024 times the largest edge weight. Amounts are added
+        in units of a power of two, at most this times the entries of the longest row by 2**61:
+        one of up to half a unit counts as 0, and nobody is warned of it.
     result_columns : tuple of str
         One-dimensional arrays of the state, one value a vertex, that ``propagate`` adds to its
         result.
@@ -92,6 +101,7 @@ class Program:
 
     skip_inactive: ClassVar[bool] = False
     count_volumes: ClassVar[bool] = False
+    all_sweeps: ClassVar[bool] = False
     largest_amount: float | None = None
     # Not checked: the most that all amounts a vertex hears add up to, where that is known.
     _largest_sum: ClassVar[float | None] = None
@@ -187,7 +197,7 @@ class Traits:
 
 def functions_of(program: Program) -> dict[str, Callable]:
     """Return the program's four functions as plain functions."""
-    _refuse_misspelt(type(program))
+    _refuse_misspelt(program)
     found = {}
     for name in FUNCTIONS:
         function = inspect.getattr_static(program, name)
@@ -210,17 +220,22 @@ def functions_of(program: Program) -> dict[str, Callable]:
     return found
 
 
-def _refuse_misspelt(kind: type) -> None:
-    """Raise if a method is called nearly as what a program may replace, and would not be called."""
-    known = (*FUNCTIONS, "initial_state")
+def _refuse_misspelt(program: Program) -> None:
+    """Raise if something is called nearly as what a program may set, and nobody would look at it.
+
+    A method is compared with the functions, anything else with the attributes.
+    """
+    kind = type(program)
     own = kind.__mro__[: kind.__mro__.index(Program)]
-    for name, value in chain.from_iterable(vars(one).items() for one in own):
-        if name in known or not callable(getattr(value, "__func__", value)):
+    for name, value in chain.from_iterable(vars(one).items() for one in (program, *own)):
+        method = callable(getattr(value, "__func__", value))
+        known = (*FUNCTIONS, "initial_state") if method else ATTRIBUTES
+        if name in known:
             continue
         if meant := meant_by(name, known, ALIKE):
             raise TypeError(
-                f"{kind.__name__}.{name} would never be called; did you mean {meant}? If not, "
-                "choose another name"
+                f"{kind.__name__}.{name} would never be {'called' if method else 'read'}; did you "
+                f"mean {meant}? If not, choose another name"
             )
 
 
@@ -257,9 +272,49 @@ def _numbers(array: Any, label: str) -> Any:
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
 
+def _check_field(name: Any, name_of: str) -> None:
+    """Raise unless a name can be one of a named tuple's."""
+    taken = not (isinstance(name, str) and name.isidentifier()) or name in RESERVED
+    if taken or name.startswith("_") or keyword.iskeyword(name):
+        raise ValueError(
+            f"{name_of}.initial_state names a field {name!r}; choose an identifier other than "
+            f"{', '.join(RESERVED)}, with no _ in front, and no keyword of Python"
+        )
+
+
+def _references(held: list[Any]) -> int:
+    """Count, as Python does, who refers to what alone is in a list."""
+    return sys.getrefcount(held[0])
+
+
+BY_THE_LIST_ALONE = _references([object()])  # versions of Python count differently on the way
+
+
+def _owned(held: list[Any]) -> Any:
+    """Return the array in a list, as one that a run may write into; ``held`` is empty then.
+
+    If nobody else refers to it, nor to its memory, it is taken over: a second one may be what does
+    not fit. A GPU's arrays may share memory with others and not tell; they are copied.
+    """
+    taken_over = (
+        type(held[0]) is np.ndarray
+        and held[0].flags.owndata
+        and held[0].flags.carray  # C-contiguous, as code is compiled for, and writable
+        and _references(held) == BY_THE_LIST_ALONE
+    )
+    array = held.pop()
+    return array if taken_over else array.copy()
+
+
 def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any], Any]) -> dict:
     """Ask the program for its state, check it, and bring the arrays to the device."""
     name_of = type(program).__name__
+    try:
+        inspect.signature(program.initial_state).bind(graph)
+    except TypeError:
+        raise TypeError(
+            f"{name_of}.initial_state must take a graph: write `def initial_state(self, graph)`"
+        ) from None
     try:
         given = program.initial_state(graph)
     except AttributeError as error:
@@ -282,12 +337,8 @@ def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any],
         )
     state, names, given = {}, list(given), dict(given)
     for name in names:
-        value = given.pop(name)  # once it is copied nobody needs it here
-        if not (isinstance(name, str) and name.isidentifier()) or name in RESERVED:
-            raise ValueError(
-                f"{name_of}.initial_state names a field {name!r}; choose an identifier other "
-                f"than {', '.join(RESERVED)}"
-            )
+        value = given.pop(name)  # which nobody needs here any more
+        _check_field(name, name_of)
         label = f"{name_of}.initial_state: {name!r}"
         if isinstance(value, bool | int | np.integer | np.bool_):
             if not -(2**63) <= int(value) < 2**63:
@@ -296,16 +347,23 @@ def initial_state(program: Program, graph: BaseGraph, to_device: Callable[[Any],
         elif isinstance(value, float | np.floating):
             state[name] = np.float64(value)
         elif hasattr(value, "shape") and len(value.shape) >= 1:
+            shape = tuple(value.shape)
             with errors_named(label):
-                array = to_device(_numbers(value, label))
-                state[name] = array if program._gives_state else array.copy()
+                held = [to_device(_numbers(value, label))]
+                del value
+                state[name] = held.pop() if program._gives_state else _owned(held)
             # Labels have a check of their own.
-            if value.shape[0] != graph.number_of_vertices and name != "labels":
+            if shape[0] != graph.number_of_vertices and name != "labels":
                 raise ValueError(
-                    f"{name_of}.initial_state gives {name!r} of shape {tuple(value.shape)}; the "
+                    f"{name_of}.initial_state gives {name!r} of shape {shape}; the "
                     f"first axis must be the {graph.number_of_vertices} vertices. A table of "
                     "another size can be an array of your module"
                 )
+        elif hasattr(value, "shape") and not isinstance(value, np.generic):
+            raise TypeError(
+                f"{name_of}.initial_state gives {name!r} as an array without dimensions; use a "
+                f"number, as {name!r}: array.item()"
+            )
         else:
             raise TypeError(
                 f"{name_of}.initial_state gives {name!r} as {type(value).__name__}; "

@@ -15,7 +15,7 @@ from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.propagation.failures import explain_failure
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import Outcome, first_fields, types_on_host
+from glp_rapids.propagation.run import Outcome, ended_as_asked, first_fields, types_on_host
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import workload_of
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 def run_on_rank(
-    graph: RankGraph, program: Program, options: Options, held: int = 0, start: Start | None = None
-) -> Outcome:
+    graph: RankGraph, program: Program, options: Options, held: int = 0,
+    start: Start | None = None, later: int = 0,
+) -> Outcome:  # fmt: skip
     """Run a program on this rank's part of a graph, with the other ranks; see `run.run`.
 
     Nobody looks what memory there is, and a warm run evaluates everybody, too.
@@ -42,6 +43,7 @@ def run_on_rank(
     workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
     if workload.skip:
         workload = replace(workload, readers=graph.keep("own readers", lambda: _readers(own)))
+    options = ended_as_asked(program, options)
     schedule = Schedule(options, graph.number_of_vertices, changed_before(start, options))
 
     def check(failure: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, is_sequence
+from glp_rapids.common.scans import number_where
 from glp_rapids.device import any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import (
     Frame,
@@ -278,7 +279,7 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
         "score": state["strength"],
         "hop": _named(state["hop"], hops, kind),
     }
-    seeds = int((state["hop"] == 0).sum())
+    seeds = number_where(state["hop"] == 0)
     return set_attributes(graph.frame(columns), {**outcome.report, "seeds": seeds})
 
 

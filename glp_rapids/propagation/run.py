@@ -23,6 +23,7 @@ import numpy as np
 
 from glp_rapids.common.progress import reporting
 from glp_rapids.common.reused_memory import reused_memory
+from glp_rapids.common.segments import occurrences
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -38,7 +39,7 @@ from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import RESERVED, Program, initial_state
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.ways import decoded_for_good
-from glp_rapids.propagation.workload import TooLittleMemory, workload_of
+from glp_rapids.propagation.workload import TooLittleMemory, warn_of_small_weights, workload_of
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
@@ -64,22 +65,25 @@ class Run(Protocol):
     """What runs a program: `run` on a graph, `rank_run.run_on_rank` on a rank's part of one."""
 
     def __call__(
-        self, graph: Any, program: Program, options: Options, held: int = 0, start: Any = None
-    ) -> Outcome:
-        """Run a program; ``held`` and ``start``: see `run`."""
+        self, graph: Any, program: Program, options: Options, held: int = 0, start: Any = None,
+        later: int = 0,
+    ) -> Outcome:  # fmt: skip
+        """Run a program; ``held``, ``start`` and ``later``: see `run`."""
 
 
 def run(
-    graph: BaseGraph, program: Program, options: Options, held: int = 0, start: Start | None = None
-) -> Outcome:
+    graph: BaseGraph, program: Program, options: Options, held: int = 0,
+    start: Start | None = None, later: int = 0,
+) -> Outcome:  # fmt: skip
     """Run a program on a graph, on the device where the graph lives.
 
     ``held``: bytes that the caller holds for the same call, and that count as those of the run.
-    ``start``: where a warm run begins; None: each vertex with what the program says.
+    ``start``: where a warm run begins; None: each vertex with what the program says. ``later``:
+    bytes that the caller will hold besides in the last run of the same call, which must fit, too.
     """
     try:
         with watched(options.streams_to) as peak, memory_of_run(graph, options):
-            outcome = _run(graph, program, options, held, start)
+            outcome = _run(graph, program, options, held, start, later)
         if options.streams_to is not None:
             outcome.report.setdefault("peak", peak.most or None)
         return outcome
@@ -104,8 +108,9 @@ def memory_of_run(graph: BaseGraph, options: Options) -> AbstractContextManager[
 
 
 def _run(
-    graph: BaseGraph, program: Program, options: Options, held: int, start: Start | None
-) -> Outcome:
+    graph: BaseGraph, program: Program, options: Options, held: int, start: Start | None,
+    later: int,
+) -> Outcome:  # fmt: skip
     begin = time.perf_counter()
     # Numba, CUDA and pandas wait for the first run: `import glp_rapids` stays light.
     from glp_rapids.propagation.compile_program import compile_program
@@ -135,6 +140,8 @@ def _run(
     engine_class, target = engine_of(device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, types_on_host(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
+    if options.warns:
+        warn_of_small_weights(workload, compiled.traits, options)
     rule = rule_of(program, compiled.traits, workload, options, state)
     if start is not None:
         marks = compiled.traits.plain and options.explore == 0
@@ -145,11 +152,14 @@ def _run(
         if active is not None:
             vertices, entries = active
             workload = replace(workload, active=vertices, active_entries=entries)
+    if later:  # raises before the first sweep, not when most of the call is done
+        replace(budget, held=held + later).choose(workload, compiled.traits, fields)
     way, workload, predicted = budget.choose(workload, compiled.traits, fields)
     if options.devices is not None:
         engine_class = engine_on(options.devices, way)
     elif way != budget.ways[0]:
         engine_class, _ = engine_of(graph.device, way, options.strategy)
+    options = ended_as_asked(program, options)
     schedule = Schedule(options, number_of_vertices, changed_before(start, options))
 
     def check(failure: int) -> None:
@@ -207,6 +217,11 @@ def _run(
     return Outcome(graph, fields["labels"], fields, report)
 
 
+def ended_as_asked(program: Program, options: Options) -> Options:
+    """Return the options of a run: what changes does not end one that is to make all sweeps."""
+    return replace(options, stops=False) if program.all_sweeps else options
+
+
 def may_be_shared(graph: BaseGraph, options: Options) -> bool:
     """Tell whether several GPUs may do a run: one cannot hold the graph, or it is large.
 
@@ -243,8 +258,7 @@ def first_fields(
         fields["volume"][number_of_vertices:] = 0
     elif program.count_volumes:
         said = labels[labels >= 0]
-        volume = xp.bincount(said, minlength=max(number_of_vertices, 1)).astype(np.int64)
-        fields["volume"] = volume
+        fields["volume"] = occurrences(said, max(number_of_vertices, 1))
     return {**fields, **state}, singletons
 
 

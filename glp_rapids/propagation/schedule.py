@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.hashing import CLASS_SEED, mix_array
+from glp_rapids.common.segments import occurrences
 from glp_rapids.device import array_module, to_host
 from glp_rapids.propagation.ties import TIE_BREAKS, TIE_HASH
 
@@ -203,7 +204,7 @@ def class_lists(id_words: IdWords, number_of_vertices: int, classes: int) -> tup
     group = class_numbers(id_words.of(vertices), classes)
     group = group.astype(np.uint8 if classes <= 256 else np.uint16 if classes < 65536 else np.int32)
     vertices = xp.argsort(group, kind="stable").astype(np.int64)
-    counts = to_host(xp.bincount(group, minlength=classes))
+    counts = to_host(occurrences(group, classes))
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), vertices
 
 

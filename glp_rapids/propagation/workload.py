@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import LARGEST_SCALE, fixed_point_scale
+from glp_rapids.device import array_module
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.graph.id_words import IdWords
     from glp_rapids.graph.rows import Rows
+
+
+# Weights that are looked at in one go: on a CPU few, since a limit of memory has no room for them.
+WEIGHTS_AT_ONCE = {"cpu": 1 << 13, "gpu": 1 << 22}
 
 
 class TooLittleMemory(Exception):
@@ -143,3 +149,33 @@ def workload_of(
         id_words=graph.id_words(hashes(options)),
         kept=graph.keep(("kept", which), dict),
     )  # fmt: skip
+
+
+def warn_of_small_weights(workload: Workload, traits: Traits, options: Options) -> None:
+    """Warn if the smallest weights count as 0 in fixed point: the largest is too far above them."""
+    if not (traits.default_load and traits.real_amounts):
+        return
+    graph, scale = workload.graph, workload.scale
+    which = options.direction if graph.directed else None
+    smallest = graph.keep(("smallest weight", which), partial(_smallest_weight, workload.rows))
+    if smallest * scale <= 0.5:  # which is rounded to even
+        warn_caller(
+            f"weight: the smallest weight, {smallest:g}, counts as 0 beside the largest, "
+            f"{workload.largest_amount:g}: votes are added in units of {1 / scale:g}, so that 64 "
+            f"bits hold the sum of a longest row, of {workload.largest_degree:,} entries; drop or "
+            "clip the largest weights, or take logarithms"
+        )
+
+
+def _smallest_weight(rows: Rows) -> float:
+    """Return the smallest positive weight, infinite where there is none."""
+    values = getattr(rows.weights, "values", rows.weights)  # of coded weights the distinct ones
+    if not values.size:
+        return np.inf
+    if (smallest := float(values.min())) > 0:
+        return smallest
+    xp, at_once, smallest = array_module(values), WEIGHTS_AT_ONCE[rows.device], np.inf
+    for first in range(0, values.size, at_once):
+        some = values[first : first + at_once]
+        smallest = min(smallest, float(xp.where(some > 0, some, some.dtype.type(np.inf)).min()))
+    return smallest

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.segments import occurrences
 from glp_rapids.device import array_module, to_host
 from glp_rapids.jit.cuda import bound, gpu_target, multiprocessors
 from glp_rapids.jit.launch import launch
@@ -178,7 +179,7 @@ class BaselineEngine(SteppedEngine):
         group = xp.asarray(np.repeat(np.arange(classes), np.diff(class_indptr)).astype(np.int64))
         key = group * kinds + kind
         order = xp.argsort(key, kind="stable")
-        counts = to_host(xp.bincount(key, minlength=classes * kinds)).reshape(classes, kinds)
+        counts = to_host(occurrences(key, classes * kinds)).reshape(classes, kinds)
         ends = np.cumsum(counts.ravel()).reshape(classes, kinds)
         begins = ends - counts
         ranges = [

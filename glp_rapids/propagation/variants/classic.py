@@ -210,7 +210,10 @@ def label_propagation(
     hold the partition that its ``attrs`` are of; rows may be missing. Where float weights of
     duplicate edges are merged, the last bit of a sum may follow from the largest weight elsewhere:
     the claim is then about the merged weights.
-    Votes are added in 64-bit fixed point. The framework is GLP's (SIGMOD 2021), semi-synchronous
+    Votes are added in 64-bit fixed point, those of float weights in units of a power of two, at
+    most the largest weight times the entries of the longest row by 2**61. A weight of up to half a
+    unit counts as 0: there is a warning where the smallest does, but not on the workers of a Dask
+    cluster. The framework is GLP's (SIGMOD 2021), semi-synchronous
     classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
     LDBC Graphalytics.
@@ -340,7 +343,8 @@ def check_program(program: Any) -> None:
         raise TypeError(
             f"program must be an instance of glp_rapids.Program, not {shown(program)}{hint}"
         )
-    check_truth(skip_inactive=program.skip_inactive, count_volumes=program.count_volumes)
+    flags = ("skip_inactive", "count_volumes", "all_sweeps")
+    check_truth(**{name: getattr(program, name) for name in flags})
 
 
 def of_program(

@@ -103,6 +103,9 @@ def layered_label_propagation(
     ------
     ValueError, TypeError
         A gamma is negative or not a number, or as in `label_propagation`.
+    MemoryError
+        As in `label_propagation`; on a CPU also before the first layer if the last, for which the
+        labels of all others are held, would not fit.
 
     Notes
     -----
@@ -176,10 +179,13 @@ def layers(
 
         start = partial(start_on_rank, graph, initial)
     outcomes: list[Outcome] = []
+    a_layer = graph.number_of_vertices * graph.index_dtype.itemsize  # what its labels take
     for gamma in gammas:
         held = sum(outcome.labels.nbytes for outcome in outcomes)
-        outcome = run(graph, Layered(gamma), options, held, start(gamma=gamma))
+        later = 0 if outcomes else a_layer * (len(gammas) - 1)
+        outcome = run(graph, Layered(gamma), options, held, start(gamma=gamma), later)
         outcomes.append(replace(outcome, state={}))  # which takes more than the labels
+        options = replace(options, warns=False)
     return results().layers(graph, gammas, outcomes, renumber)
 
 
@@ -193,6 +199,7 @@ def _ordering(graph: BaseGraph, run_options: Options, gammas: list[float]) -> Fr
     run_options = replace(run_options, merges=False)
     for gamma in gammas:
         outcome = run(graph, Layered(gamma), run_options, held=vertices.nbytes)
+        run_options = replace(run_options, warns=False)
         vertices = vertex_order.with_layer(vertices, outcome.labels)
         reports.append(outcome.report)
     place = vertex_order.positions(vertices, graph.index_dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
+from glp_rapids.common.scans import number_where
 from glp_rapids.device import any_true, device_of, module_on
 from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
 from glp_rapids.propagation.options import Direction, Options, SweepOptions
@@ -33,7 +34,7 @@ class Seeded(Program):
     result_columns = ("strength", "hop")
     largest_amount = _largest_sum = 1.0 + 2.0**-20  # in units; rounding may exceed 1
 
-    _gives_state = _asks_for_readers = True
+    _gives_state = _asks_for_readers = all_sweeps = True
 
     def __init__(
         self, labels: Any, direction: Direction, damping: float, max_hops: int, steps: int
@@ -89,7 +90,7 @@ class Seeded(Program):
         growth = self.steps + 1.0
         if self.damping < 1:
             growth = min(growth, 1 / (1 - self.damping))
-        most = xp.full(is_seed.size, np.sqrt(max(float(is_seed.sum()), 1.0)) * growth)
+        most = xp.full(is_seed.size, np.sqrt(max(float(number_where(is_seed)), 1.0)) * growth)
         heard = is_seed & spoken
         if not directed and any_true(heard):
             most = xp.minimum(most, heard_norm / said_norm[heard].min())
@@ -188,7 +189,7 @@ def seeded_label_propagation(
     return spread(prepared, run_options, run, seeds, max_hops, damping)
 
 
-DEFAULTS = {"explore": 0, "update": "sync", "stops": False}
+DEFAULTS = {"explore": 0, "update": "sync"}
 
 
 def check(options: SweepOptions, max_hops: int | None, damping: float, max_iter: int) -> None:

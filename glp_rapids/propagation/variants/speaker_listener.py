@@ -28,7 +28,7 @@ class SpeakerListener(Program):
     at a random place, and remembering is one write.
     """
 
-    _gives_state = True
+    _gives_state = all_sweeps = True
 
     def __init__(self, sweeps: int):
         self.sweeps = int(sweeps)
@@ -115,7 +115,7 @@ def speaker_listener(
 
 
 # Every sweep explores, however many there are.
-DEFAULTS = {"explore": 1 << 31, "stops": False}
+DEFAULTS = {"explore": 1 << 31}
 
 
 def check(options: SweepOptions, max_labels: int, threshold: float, max_iter: int) -> None:
