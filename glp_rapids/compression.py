@@ -22,7 +22,7 @@ from glp_rapids.compressed.format.layout import Codes
 from glp_rapids.compressed.graph import CompressedGraph, encoded
 from glp_rapids.compressed.options import Scheme, checked_codes, layout_of
 from glp_rapids.compressed.weights import own
-from glp_rapids.device import LackOfMemory, array_module, memory_free, to_device, to_host
+from glp_rapids.device import LackOfMemory, all_true, array_module, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_order import by_degree, positions
@@ -179,7 +179,7 @@ def order_of(graph: Graph, order: Any) -> Array | None:
         found = _checked(order, graph)
     found = found.astype(graph.indices.dtype, copy=False)
     xp = array_module(found)
-    if bool((found == xp.arange(found.size, dtype=found.dtype)).all()):
+    if all_true(found == xp.arange(found.size, dtype=found.dtype)):
         return None
     return found
 

@@ -157,6 +157,17 @@ def any_true(condition: Any) -> bool:
     return bool(found[0])
 
 
+def all_true(condition: Any) -> bool:
+    """Tell whether all of an array of bools are true, as `any_true` does."""
+    if device_of(condition) == "cpu":
+        return bool(condition.all())
+    import cupy
+
+    found = cupy.zeros(1, dtype=np.int32)
+    _noted("bool", "!value", "glp_any_false")(condition, found)
+    return not bool(found[0])
+
+
 def any_nan(arrays: list[Any]) -> bool:
     """Tell whether any of the arrays of a GPU holds NaN; several take one wait for the answer."""
     import cupy

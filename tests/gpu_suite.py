@@ -42,9 +42,9 @@ PARTS = {
     "communities": ["contract", "multilevel", "shipped_multilevel"],
     "frames": [
         "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings",
-        "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
-        "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known",
-        "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
+        "explain", "features", "first_calls_gpu", "fraud", "fraud_gpu", "id_words", "ids_asked",
+        "ingest", "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused",
+        "known", "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
         "row_kernels", "window", "window_clock", "window_graph", "window_ids", "window_kept",
         "window_moves",
     ],

@@ -4,7 +4,7 @@ from dataclasses import astuple
 
 import numpy as np
 
-from glp_rapids.common.scans import exclusive_sums, places_where
+from glp_rapids.common.scans import exclusive_sums, integer_sum, number_where, places_where
 from glp_rapids.fraud import ids, pairs
 from glp_rapids.fraud.kernels import gpu_transactions as kernels
 from glp_rapids.fraud.moved import moved
@@ -108,3 +108,5 @@ def compared(on, sizes):
         ):  # fmt: skip
             yield f"exclusive_sums {size}", exclusive_sums(on(values)), exclusive_sums(values)
             yield f"places_where {size}", places_where(on(values)), np.flatnonzero(values)
+            yield f"integer_sum {size}", integer_sum(on(values)), int(values.sum())
+            yield f"number_where {size}", number_where(on(values)), int(np.count_nonzero(values))

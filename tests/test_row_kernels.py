@@ -61,6 +61,9 @@ def test_places_of_many_blocks_and_of_a_part_of_an_array(cupy):
     every_other = cupy.arange(2000)[::2]
     assert scans.exclusive_sums(every_other).tolist()[-2:] == [997_002, 999_000]
     assert scans.places_where(every_other).size == 999
+    assert (scans.number_where(values), scans.number_where(every_other)) == (-(-size // 7), 999)
+    assert scans.integer_sum(every_other) == 999_000
+    assert scans.integer_sum(cupy.full(3, 2**32 - 1, np.uint32)) == 3 * (2**32 - 1)
 
 
 INT, LONG, REAL, MARK = np.int32, np.int64, np.float64, np.bool_

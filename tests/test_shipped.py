@@ -292,13 +292,13 @@ def test_some_are_shipped_and_what_is_stale_is_removed(classic, folder, monkeypa
 def test_what_git_has_is_of_its_sources():
     # A failure: run `python -m glp_rapids.cli.ship`, and commit what it wrote.
     skip_where_git_has_nothing()
-    in_git = {name: shipped for name, shipped in shipping.KERNELS.items() if shipped.in_git}
     expected = {
         f"{name}.{form}.xz"
-        for (names,) in [shipping.current_names(in_git).values()]
+        for title, shipped in shipping.KERNELS.items() if shipped.in_git
+        for (names,) in [shipping.current_names({title: shipped}).values()]
         for name in names
-        for form in ("ptx", *map(shipped_kernels.machine, shipping.MACHINES))
-    }
+        for form in ("ptx", *map(shipped_kernels.machine, shipped.machines))
+    }  # fmt: skip
     assert {path.name for path in shipped_kernels.IN_GIT.iterdir()} == expected
 
 

@@ -12,12 +12,14 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
 
+from glp_rapids.cli import ship_scores, ship_searches
 from glp_rapids.cli.ship_multilevel import any_level, first_level, fused_levels, run_on_host
 
 Launch = Callable[..., None]  # kernel, blocks, threads, *arguments
@@ -44,10 +46,22 @@ def _warm(graph: Any, **earlier: Any) -> None:
     label_propagation(graph, max_iter=1, **earlier)
 
 
+def _packed(graph: Any) -> None:
+    from glp_rapids import compress, label_propagation
+
+    label_propagation(compress(graph), max_iter=1)
+
+
 def _streamed(graph: Any) -> None:
     from glp_rapids import label_propagation
 
     label_propagation(graph, max_iter=1, way="streamed plain")
+
+
+def _streamed_packed(graph: Any) -> None:
+    from glp_rapids import compress, label_propagation
+
+    label_propagation(compress(graph), max_iter=1, way="streamed packed")
 
 
 def _seeded(graph: Any) -> None:
@@ -85,38 +99,45 @@ class Shipped(NamedTuple):
         _propagated(self, launch)
 
 
-class ShippedStages(NamedTuple):
-    """What stages of multilevel label propagation launch is shipped, for levels with such weights.
+class ShippedRun(NamedTuple):
+    """What a function launches is shipped; it runs on host arrays."""
 
-    ``weights``: None, int32 for what comes of a graph without weights, or int64.
-    """
-
-    stages: tuple[Callable[[Any, np.ndarray], None], ...]
-    weights: Any
+    run: Callable[[Launch], None]
     machines: tuple[tuple, ...] = ()
     in_git: bool = False
 
-    def run(self, launch: Launch) -> None:
-        """Run them on host arrays, likewise."""
-        run_on_host(self.stages, np.int32, self.weights, launch)
+
+def _levels(weights: Any, *stages: Callable[[Any, np.ndarray], None]) -> Callable[[Launch], None]:
+    """Return what runs stages of multilevel label propagation, for levels with such weights.
+
+    ``weights``: None, int32 for what comes of a graph without weights, or int64.
+    """
+    return partial(run_on_host, stages, np.int32, weights)
 
 
-KERNELS: dict[str, Shipped | ShippedStages] = {
+# In git is what first calls of a clone would wait for longest. Of `label_propagation` that is
+# machine code, too: to assemble a text takes 1 to 2 s, to compile it anew 14 to 28 (an H200).
+KERNELS: dict[str, Shipped | ShippedRun] = {
     "classic": Shipped(_classic, None, MACHINES, in_git=True),
     "classic, float64": Shipped(_classic, np.float64, MACHINES, in_git=True),
-    "classic, int64": Shipped(_classic, np.int64),
+    "classic, int64": Shipped(_classic, np.int64, MACHINES, in_git=True),
     "classic, float32": Shipped(_classic, np.float32),
-    "warm": Shipped(_warm, None, MACHINES, _settled),
+    "packed": Shipped(_packed, None, in_git=True),
+    "warm": Shipped(_warm, None, (), _settled, in_git=True),
     "warm, float64": Shipped(_warm, np.float64, (), _settled),
-    "streamed": Shipped(_streamed, None),
+    "streamed": Shipped(_streamed, None, in_git=True),
+    "streamed packed": Shipped(_streamed_packed, None, in_git=True),
     "streamed, float64": Shipped(_streamed, np.float64),
-    "seeded": Shipped(_seeded, None),
+    "seeded": Shipped(_seeded, None, in_git=True),
     "seeded, float64": Shipped(_seeded, np.float64),
-    "layered": Shipped(_layered, None),
-    "speaker-listener": Shipped(_speaker_listener, None),
-    "multilevel": ShippedStages((first_level, any_level, fused_levels), None, MACHINES),
-    "multilevel, larger": ShippedStages((any_level,), np.int32, MACHINES),
-    "multilevel, weights": ShippedStages((first_level, any_level, fused_levels), np.int64),
+    "layered": Shipped(_layered, None, in_git=True),
+    "speaker-listener": Shipped(_speaker_listener, None, in_git=True),
+    "multilevel": ShippedRun(_levels(None, first_level, any_level, fused_levels), in_git=True),
+    "multilevel, larger": ShippedRun(_levels(np.int32, any_level), in_git=True),
+    "multilevel, weights": ShippedRun(_levels(np.int64, first_level, any_level, fused_levels)),
+    "breadth-first": ShippedRun(ship_searches.breadth_first, in_git=True),
+    "shortest paths": ShippedRun(ship_searches.shortest_paths, in_git=True),
+    "scores": ShippedRun(ship_scores.run_on_host, in_git=True),
 }
 
 
@@ -131,7 +152,7 @@ class _Enough(Exception):
     """A run got to its last kernel."""
 
 
-def launches(shipped: Shipped | ShippedStages) -> list[Launched]:
+def launches(shipped: Shipped | ShippedRun) -> list[Launched]:
     """Return what a call would launch on a GPU: it runs on host arrays until the last kernel."""
     from glp_rapids.jit.ship import oldest_gpu
 
@@ -150,7 +171,16 @@ def _propagated(shipped: Shipped, launch: Launch) -> None:
     from glp_rapids import as_graph
     from glp_rapids.jit import parallel_for
     from glp_rapids.propagation import engines
-    from glp_rapids.propagation.engines import gpu, gpu_frontier, gpu_streamed, launched, strips
+    from glp_rapids.propagation.engines import (
+        gpu,
+        gpu_compressed,
+        gpu_frontier,
+        gpu_streamed,
+        gpu_streamed_packed,
+        launched,
+        packed_strips,
+        strips,
+    )
     from glp_rapids.propagation.kernels.gpu import plan
 
     def launch_together(kernel: Any, wanted: int, threads: int, *arguments: Any) -> None:
@@ -166,7 +196,10 @@ def _propagated(shipped: Shipped, launch: Launch) -> None:
         launch(parallel_for._kernel(functions, scheme, name), 1, 1, np.int64(items), work)
         parallel_for.each(functions, scheme, name, items, work, device)
 
-    persistent, layouts = (gpu, gpu_frontier), (launched, gpu_streamed, strips)
+    persistent = gpu, gpu_frontier
+    layouts = (
+        launched, gpu_compressed, gpu_streamed, gpu_streamed_packed, packed_strips, strips,
+    )  # fmt: skip
     engine_of = engines.engine_of
     ends = np.array([0, 1, 2]), np.array([1, 2, 0])
     weights = () if shipped.weights is None else (np.ones(3, shipped.weights),)
@@ -190,7 +223,7 @@ def _propagated(shipped: Shipped, launch: Launch) -> None:
     raise RuntimeError("the call launched no last kernel")
 
 
-def ship_all(kernels: dict[str, Shipped | ShippedStages], say: Callable[[str], Any]) -> list[Path]:
+def ship_all(kernels: dict[str, Shipped | ShippedRun], say: Callable[[str], Any]) -> list[Path]:
     """Compile what is not there yet, and remove what is stale."""
     from glp_rapids.jit.ship import forget_others, ship
 
@@ -211,14 +244,14 @@ def ship_all(kernels: dict[str, Shipped | ShippedStages], say: Callable[[str], A
     return paths
 
 
-def folder_of(shipped: Shipped | ShippedStages) -> Path:
+def folder_of(shipped: Shipped | ShippedRun) -> Path:
     """Return where an entry of the table is kept."""
     from glp_rapids.jit import shipped_kernels
 
     return shipped_kernels.IN_GIT if shipped.in_git else shipped_kernels.FOLDER
 
 
-def current_names(kernels: dict[str, Shipped | ShippedStages]) -> dict[Path, set[str | None]]:
+def current_names(kernels: dict[str, Shipped | ShippedRun]) -> dict[Path, set[str | None]]:
     """Return the names of what is launched, as the sources are, by the folder where it is kept."""
     from glp_rapids.jit.shipped_kernels import name_of
 

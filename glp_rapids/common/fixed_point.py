@@ -6,6 +6,7 @@ single correctly rounded floating-point operations. Then, for weights, functions
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -71,12 +72,31 @@ def as_fixed_point(values: Array, exponent: int | None) -> Array:
 
 def sums_by_group(group: Array, values: Array, groups: int) -> Array:
     """Add up non-negative int64 values by group, exactly."""
-    xp = array_module(group, values)
-    total = xp.zeros(groups, xp.int64)
-    largest = int(values.max())
+    if array_module(group, values) is not np:
+        return _added_by_group(group, values, groups)
+    total = np.zeros(groups, np.int64)
+    largest = int(values.max(initial=0))
     for shift in (0, 21, 42):
         if largest >> shift:
             # bincount adds float64: limbs of 21 bits stay below 2^53, hence exact in any order
-            limb = ((values >> shift) & 0x1FFFFF).astype(xp.float64)
-            total += xp.bincount(group, weights=limb, minlength=groups).astype(xp.int64) << shift
+            limb = ((values >> shift) & 0x1FFFFF).astype(np.float64)
+            total += np.bincount(group, weights=limb, minlength=groups).astype(np.int64) << shift
     return total
+
+
+def _added_by_group(group: Array, values: Array, groups: int) -> Array:
+    import cupy
+
+    total = cupy.zeros(groups, np.int64)
+    _adder_by_group()(group, values, total.view(np.uint64))
+    return total
+
+
+@functools.cache
+def _adder_by_group() -> Any:
+    import cupy
+
+    return cupy.ElementwiseKernel(
+        "T group, V value", "raw uint64 total",
+        "atomicAdd(&total[group], (unsigned long long)(long long)value)", "glp_sums_by_group",
+    )  # fmt: skip

@@ -65,7 +65,29 @@ def _ids_by_counting(offsets: Array, dtype: Any, size: int) -> Array:
     xp = array_module(offsets)
     if not size:
         return xp.empty(0, dtype)
-    return xp.cumsum(xp.bincount(offsets[1:], minlength=size + 1)[:size]).astype(dtype)
+    return xp.cumsum(occurrences(offsets[1:], size + 1)[:size]).astype(dtype)
+
+
+def occurrences(values: Array, size: int) -> Array:
+    """Count how often each of 0..size - 1 is among integers, which are no others: int64.
+
+    CuPy's own `bincount` looks for negative ones first, with what it has to compile CUB for.
+    """
+    if array_module(values) is np:
+        return np.bincount(values, minlength=size)
+    counts = array_module(values).zeros(size, np.int64)
+    if values.size:
+        _count_of_each()(values, counts.view(np.uint64))
+    return counts
+
+
+@functools.cache
+def _count_of_each() -> Any:
+    import cupy
+
+    return cupy.ElementwiseKernel(
+        "T value", "raw uint64 counts", "atomicAdd(&counts[value], 1ULL)", "glp_occurrences"
+    )
 
 
 def segment_ranges(offsets: Array, elements: int) -> Iterator[tuple[int, int, int, int]]:
@@ -92,7 +114,8 @@ def segment_sums(values: Array, offsets: Array) -> Array:
         return xp.zeros(offsets.size - 1, dtype=np.float64)
     if values.dtype.kind == "f":
         return _rounded(_limbs_of_floats(values.astype(np.float64), offsets, longest))
-    if int(values.max()) * longest < 2**63:
+    # CuPy would compile CUB for the largest of truth values
+    if values.dtype.kind == "b" or int(values.max()) * longest < 2**63:
         return integer_sums(values, offsets).astype(np.float64)
     high, low = values >> WORD, values & LOW
     return _rounded([(integer_sums(high, offsets), -WORD), (integer_sums(low, offsets), 0)])

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.fixed_point import as_fixed_point
+from glp_rapids.common.scans import integer_sum
 from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.communities import schedule
 from glp_rapids.device import array_module, to_host
@@ -293,7 +294,7 @@ def _fixed(rows: CSR, loops: Array, exponent: int) -> tuple[Array, int, Array, i
         else:
             weights = as_fixed_point(rows.weights, exponent)
         degree, at_loops = integer_sums(weights, rows.indptr), weights[loops]
-        once = int(at_loops.sum())
+        once = integer_sum(at_loops)
         total, in_loops = int(degree.sum()) + once, 2 * once
     if loops.size:
         degree[rows.indices[loops]] += at_loops  # a row has one loop at the most

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.segments import segment_ids, segment_offsets
+from glp_rapids.common.segments import occurrences, segment_ids, segment_offsets
 from glp_rapids.compressed.format.layout import BLOCK, CODES, DELTA, Codes, Layout
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
@@ -51,7 +51,7 @@ def histograms(rows: CSR, layout: Layout, sample: int = SAMPLE) -> dict[str, np.
     for kind, numbers in _numbers(*_sampled(rows, sample), layout).items():
         # Rows that do not ascend have numbers below 0; whoever encodes them is told, but not here.
         lengths = xp.maximum(xp.searchsorted(powers, numbers + 1, side="right") - 1, 0)
-        found[kind] = to_host(_counted(lengths, LENGTHS))
+        found[kind] = to_host(occurrences(lengths, LENGTHS))
     return found
 
 
@@ -101,7 +101,7 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
     interval, length = run[is_interval], length[is_interval]
     opens = _first_of_their_part(part[interval])
     sizes = xp.diff(xp.append(xp.flatnonzero(opens_part), indices.size))
-    many = _counted(part[interval], sizes.size)
+    many = occurrences(part[interval], sizes.size)
     start = indices[interval]
     before = xp.zeros_like(start)
     before[1:] = start[:-1] + length[:-1]
@@ -119,15 +119,9 @@ def _numbers(vertices: Array, rows: CSR, layout: Layout) -> dict[str, Array]:
     if layout.scheme == "packed" and interval.size:
         # How long the last interval is follows from how many residuals there are.
         last = xp.append(opens[1:], True)
-        residuals = _counted(part[residual], sizes.size)
+        residuals = occurrences(part[residual], sizes.size)
         numbers |= {"length": numbers["length"][~last], "rest": residuals[many > 0]}
     return numbers
-
-
-def _counted(numbers: Array, below: int) -> Array:
-    """Count the numbers of each value; those of CuPy may not be none."""
-    xp = array_module(numbers)
-    return xp.bincount(numbers, minlength=below) if numbers.size else xp.zeros(below, np.int64)
 
 
 def _first_of_their_part(part: Array) -> Array:

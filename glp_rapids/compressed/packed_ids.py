@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glp_rapids.common.scans import integer_sum
 from glp_rapids.compressed.format.scheme import Function
 from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
 from glp_rapids.frames.kinds import Kind
@@ -265,7 +266,7 @@ def packed(ids: Array) -> RangeOfIds | PackedIds | None:
 
 def words_of(widths: Array) -> int:
     """Say how many words blocks of such widths have."""
-    return BLOCK // 64 * int(widths.sum(dtype=np.int64))
+    return BLOCK // 64 * integer_sum(widths)
 
 
 def _starts(widths):

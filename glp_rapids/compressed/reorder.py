@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glp_rapids.device import array_module
+from glp_rapids.device import all_true, any_true, array_module
 from glp_rapids.graph.build import ordering
 from glp_rapids.graph.rows import CSR
 from glp_rapids.graph.vertex_order import positions
@@ -20,12 +20,12 @@ def misplaced(order: Array) -> str | None:
     """Say what keeps an integer array from naming each of 0..n-1 once, or give None."""
     xp = array_module(order)
     outside = (order < 0) | (order >= order.size)
-    if bool(outside.any()):
+    if any_true(outside):
         place = int(outside.argmax())
         return f"holds {int(order[place])} at place {place:,}"
     there = xp.zeros(order.size, dtype=bool)
     there[order] = True
-    if not bool(there.all()):
+    if not all_true(there):
         return f"leaves out vertex {int(there.argmin()):,}"
     return None
 

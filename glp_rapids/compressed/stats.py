@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.fixed_point import sums_by_group
+from glp_rapids.common.segments import occurrences
 from glp_rapids.compressed.file import verify, vertex_ids
 from glp_rapids.device import array_module, to_host
 
@@ -84,9 +86,9 @@ def _by_degree(degrees: Any, sizes: Any) -> np.ndarray:
     """Add up lists, entries and bits for every class of degrees."""
     xp = array_module(degrees)
     classes = xp.searchsorted(1 << xp.arange(CLASSES - 1, dtype=np.int64), degrees, side="right")
-    # as weights the numbers are floats, which are exact up to 2**53
-    rows = [xp.bincount(classes, weights, CLASSES) for weights in (None, degrees, sizes)]
-    return np.stack([to_host(row).astype(np.int64) for row in rows])
+    rows = [occurrences(classes, CLASSES)]
+    rows += [sums_by_group(classes, values, CLASSES) for values in (degrees, sizes)]
+    return np.stack([to_host(row) for row in rows])
 
 
 def _bytes(vertices: VertexIds) -> int:

@@ -12,7 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from glp_rapids.device import DeviceName, array_module, device_of, is_mapped, module_on, to_device
+from glp_rapids.device import (
+    DeviceName,
+    all_true,
+    array_module,
+    device_of,
+    is_mapped,
+    module_on,
+    to_device,
+)
 
 Array = Any
 
@@ -117,7 +125,7 @@ def coded(weights: Array) -> Weights:
     bits = weights.view(f"u{weights.dtype.itemsize}")
     parts = [slice(first, first + CHUNK) for first in range(0, bits.size, CHUNK)]
     distinct = bits[:1]
-    if parts and all(bool((bits[part] == distinct).all()) for part in parts):
+    if parts and all(all_true(bits[part] == distinct) for part in parts):
         return EqualWeights(distinct.copy().view(weights.dtype), bits.size)
     for part in parts:
         distinct = xp.unique(xp.concatenate([distinct, xp.unique(bits[part])]))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import number_where
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, device_of
 from glp_rapids.graph.rows import CSR
@@ -57,7 +58,7 @@ def best_vertices(
         size = max(
             t,
             min(
-                max(4 * t, FIRST_BATCH[device_of(upper_bound)]), int(xp.count_nonzero(upper_bound))
+                max(4 * t, FIRST_BATCH[device_of(upper_bound)]), number_where(upper_bound)
             ),
         )
     best = left[:0]

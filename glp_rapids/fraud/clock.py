@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.device import array_module
+from glp_rapids.common.scans import number_where
+from glp_rapids.device import all_true, any_true, array_module
 from glp_rapids.frames import kinds
 
 Array = Any
@@ -43,7 +44,9 @@ def times(column, label, time_unit, known=None):
         # as pandas does it, which takes longer for a few rows
         return column.to_numpy().astype("datetime64[us]").astype(np.int64), kind
     if kind != NUMBERS:
-        return kinds.to_array(column.astype("datetime64[us]").astype("int64")), kind
+        if column.dtype != "datetime64[us]":  # to ask cuDF for nothing takes it a millisecond
+            column = column.astype("datetime64[us]")
+        return kinds.to_array(column.astype("int64")), kind
     time = kinds.to_array(column).astype(np.float64)
     if time.size:
         _check_numbers(time, label, time_unit)
@@ -62,7 +65,7 @@ def _kind(dtype, label):
 
 
 def _check_numbers(time, label, time_unit):
-    if not bool(array_module(time).isfinite(time).all()):
+    if not all_true(array_module(time).isfinite(time)):
         raise ValueError(f"{label} holds infinite times; drop those rows")
     newest = float(time.max())
     largest = max(newest, -float(time.min()))
@@ -100,7 +103,7 @@ def refuse_leap(time, start, newest, newest_before, held, label, shown, place=No
     """
     xp = array_module(time)
     ahead = time > start
-    rows, few = time.size, int(ahead.sum())
+    rows, few = time.size, number_where(ahead)
     if not (0 < 2 * few < rows and 10 * few <= rows + held):
         return
     if newest_before is not None and newest_before > start:
@@ -206,11 +209,11 @@ def length_of(span, kind, time_unit):
 def refuse_lead(time, now, lead, label, shown, given):
     """Raise if a row is dated more than ``lead`` after ``now``; ``given``: lead, as text."""
     ahead = time > now + lead
-    if not bool(ahead.any()):
+    if not any_true(ahead):
         return
     row = int(ahead.argmax())
     raise ValueError(
-        f"{label}: {int(ahead.sum())} row(s) are dated more than max_lead={given} after "
+        f"{label}: {number_where(ahead)} row(s) are dated more than max_lead={given} after "
         f"{shown(now)}, when the batch came, the first {shown(time[row].item())} at row {row}; "
         "mend the clock that dated them, or drop them; a replay says by now= when a batch came"
     )

@@ -16,6 +16,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_integer
 from glp_rapids.common.hashing import mix_array
+from glp_rapids.common.scans import number_where
 from glp_rapids.common.segments import integer_sums
 from glp_rapids.device import array_module, memory_in_use, to_device, to_host
 from glp_rapids.frames import kinds
@@ -133,7 +134,7 @@ def features_of(
         "folds": int(folds),
         "seeds": used,
         "error": error,
-        "absent": int((index < 0).sum()),
+        "absent": number_where(index < 0),
         "device": transfers.device,
         "seconds": time.perf_counter() - begin,
         "peak_memory": memory_in_use(transfers.device),

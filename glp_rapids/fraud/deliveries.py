@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from glp_rapids.common.calls import warn_caller
-from glp_rapids.device import array_module, to_host
+from glp_rapids.common.scans import number_where
+from glp_rapids.device import any_true, array_module, to_host
 from glp_rapids.fraud.pairs import Rows
 
 SUMS = 6  # of a batch, by which it is known again
@@ -36,7 +37,7 @@ class Deliveries:
         """
         late = 0 if moved else self.late
         if not moved and joining < rows.time.size:
-            late += int((start - rows.time[rows.time <= start] > length).sum())
+            late += number_where(start - rows.time[rows.time <= start] > length)
         if self.late <= held < late:
             warn_caller(
                 f"{late} rows have come too late by more than the window's length since it saw "
@@ -65,7 +66,7 @@ def _summary(rows: Rows, number_of_vertices: int) -> tuple[int, ...]:
     """Return a few sums that are the same for the same rows in any order."""
     xp = array_module(rows.time)
     sums = [rows.units, rows.time.view(np.int64), rows.source.astype(np.int64) * rows.destination]
-    sums = to_host(xp.stack([column.sum() for column in [*sums, rows.source]]))
+    sums = to_host(xp.stack([one.sum() for one in [*sums, rows.source.astype(np.int64)]]))
     return rows.time.size, number_of_vertices, *sums.tolist()
 
 
@@ -80,4 +81,4 @@ def contained(rows: Rows, held: Rows) -> bool:
     # of equal rows those held come first
     first = xp.ones(new.size, dtype=bool)
     first[1:] = (columns[1:, 1:] != columns[1:, :-1]).any(axis=0)
-    return not bool((first & (columns[0] == 1)).any())
+    return not any_true(first & (columns[0] == 1))

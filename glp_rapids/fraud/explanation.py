@@ -19,7 +19,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.scans import places_where
-from glp_rapids.device import device_of, to_device, to_host
+from glp_rapids.device import all_true, device_of, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
@@ -143,7 +143,7 @@ class _Search:
 
     def __init__(self, graph: Graph, table: Table, damping: float, error: float) -> None:
         place, score = table.places(graph.vertices), table.numbers("score")
-        if not bool((np.isfinite(score) & (score >= 0)).all()):
+        if not all_true(np.isfinite(score) & (score >= 0)):
             raise ValueError("scores hold some that are null, infinite or negative; drop the rows")
         here = place >= 0
         if np.count_nonzero(here) < graph.number_of_vertices:  # each is there once at the most

@@ -14,7 +14,7 @@ from glp_rapids.common.checks import (
     is_sequence,
     shown,
 )
-from glp_rapids.common.scans import places_where
+from glp_rapids.common.scans import number_where, places_where
 from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
@@ -56,7 +56,7 @@ def known_accounts(
     index = _vertices(graph, found)
     honest = _honest(graph, good, absent)
     xp = array_module(index)
-    if both := int((clash := xp.isin(index, honest)).sum()):
+    if honest.size and (both := number_where(clash := xp.isin(index, honest))):
         shown_ids = ids_as_text(graph.external(index[clash][:5]))
         raise ValueError(
             f"good and seeds both hold {both} account(s): {shown_ids}{', ...' if both > 5 else ''}"
@@ -71,7 +71,7 @@ def known_accounts(
         kinds = {
             name: _vertices(graph, place[[label == name for label in labels]]) for name in names
         }
-    return Known(with_hubs(graph, Fixed(index, honest), hubs), int((found < 0).sum()), kinds)
+    return Known(with_hubs(graph, Fixed(index, honest), hubs), number_where(found < 0), kinds)
 
 
 def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
@@ -84,8 +84,8 @@ def with_hubs(graph: Graph, fixed: Fixed, hubs: int | None) -> Fixed:
     one_more = places_where(degree == hubs + 1)
     if one_more.size:  # nobody is a partner of its own
         entries = graph.indptr[one_more][:, None] + xp.arange(hubs + 1)
-        own = (graph.indices[entries] == one_more[:, None]).any(axis=1)
-        stops[one_more[own]] = False
+        own = places_where((graph.indices[entries] == one_more[:, None]).ravel())
+        stops[one_more[own // (hubs + 1)]] = False
     stops[fixed.good] = True
     stops[fixed.seeds] = False
     return fixed._replace(good=places_where(stops).astype(graph.index_dtype))

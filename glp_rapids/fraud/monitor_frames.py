@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +79,23 @@ def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, 
 
 def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
     """Make the frame of alerts, by falling score, the older first."""
+    if alerts["score"]:
+        return _alerts(alerts, kind)
+    # most ticks have none, and cuDF takes 4 ms to make a frame of texts and lists
+    gpu = None
+    if kind != "pandas":
+        from cupy.cuda import runtime
+
+        gpu = runtime.getDevice()
+    return _no_alerts(kind, gpu).copy(deep=False)
+
+
+@functools.cache
+def _no_alerts(kind: Kind, gpu: int | None) -> Frame:
+    return _alerts({name: [] for name in ALERTS}, kind)
+
+
+def _alerts(alerts: dict[str, list], kind: Kind) -> Frame:
     order = np.argsort(-np.array(alerts["score"], np.float64), kind="stable")  # null comes last
     columns = {}
     for name, values in alerts.items():

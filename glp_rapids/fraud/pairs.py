@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.scans import places_where
+from glp_rapids.common.scans import number_where, places_where
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module, device_of
+from glp_rapids.device import any_true, array_module, device_of
 from glp_rapids.frames import kinds
 from glp_rapids.fraud.clock import refuse_nulls
 from glp_rapids.fraud.ids import merged_places
@@ -187,10 +187,10 @@ def units(column, scale, label):
     xp = array_module(amount)
     scaled = xp.rint(amount * np.float64(scale))
     bad = ~((amount >= 0) & (scaled <= LARGEST_AMOUNT))
-    if bool(bad.any()):
+    if any_true(bad):
         row = int(bad.argmax())
         raise ValueError(
-            f"{label} holds {int(bad.sum())} amount(s) that are negative or beyond "
+            f"{label} holds {number_where(bad)} amount(s) that are negative or beyond "
             f"{LARGEST_AMOUNT / scale:.3g}, the first {amount[row].item()} at row {row}; drop "
             "them, book a refund from payee to payer, or lower decimals"
         )

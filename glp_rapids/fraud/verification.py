@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import number_where
 from glp_rapids.device import array_module
 from glp_rapids.frames import kinds
 from glp_rapids.fraud import parts
@@ -38,7 +39,7 @@ def window_differs(window: SlidingWindow) -> list[str]:
         found.append(f"{len(engine)} rows are said to be inside, {rows.time.size} are")
     if units := int(engine.total()) - int(rows.units.sum()):
         found.append(f"the total of all amounts is off by {units} units")
-    if outside := int((~((rows.time > start) & (rows.time <= state.newest))).sum()):
+    if outside := number_where(~((rows.time > start) & (rows.time <= state.newest))):
         found.append(f"{outside} rows are not within the window's times")
     anew = type(engine)(engine.directed, engine.decay)
     anew = anew.advanced(Batch(rows, held.vertices), start, state.newest - start)[0].window()
@@ -69,7 +70,7 @@ def _sums_differ(held: Window, anew: Window) -> list[str]:
 
 
 def _places(one: Array, other: Array) -> int:
-    return int((one != other).sum())
+    return number_where(one != other)
 
 
 def scores_differ(state: State, graph: Graph, settings: Settings) -> list[str]:

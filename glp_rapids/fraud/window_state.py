@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glp_rapids.common.calls import warn_caller
-from glp_rapids.common.scans import places_where
+from glp_rapids.common.scans import number_where, places_where
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import first_of_each
@@ -73,10 +73,10 @@ def after_batch(
     label = window._reader.time_label
     refuse_leap(counted.rows.time, start, newest, before, len(engine), label, shown, place)
     inside = batch.rows.time > start
-    late = len(batch) - int(inside.sum())
+    late = len(batch) - number_where(inside)
     fresh = counted.chosen(places_where(inside if counted is batch else inside[first]))
     new, expired, units = engine.advanced(fresh, start, newest - start)
-    total = engine.total() - units + float(fresh.rows.units.sum(dtype="float64"))
+    total = engine.total() - units + float(fresh.rows.units.astype("float64").sum())
     refuse_total(total, window._scale, growth_of(new.decay))
     deliveries = state.deliveries.after(
         batch.rows, len(batch.vertices), len(fresh), len(new),

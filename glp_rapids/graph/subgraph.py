@@ -46,7 +46,7 @@ class Groups:
         ends = [self._ends[1:] + i * size for i in range(len(values))]
         together = xp.concatenate([one[self._order] for one in values])
         totals = segment_sums(together, xp.concatenate([self._ends[:1], *ends]))
-        if bool(xp.isinf(totals).any()):
+        if any_true(xp.isinf(totals)):
             raise ValueError(
                 "weight: the weights in a group add up to more than float64 can hold; divide them"
             )

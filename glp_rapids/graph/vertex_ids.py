@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
-from glp_rapids.device import DeviceName, array_module, device_of, module_on, to_device, to_host
+from glp_rapids.common.scans import number_where
+from glp_rapids.device import (
+    DeviceName,
+    any_true,
+    array_module,
+    device_of,
+    module_on,
+    to_device,
+    to_host,
+)
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.graph import id_types
@@ -260,9 +269,9 @@ def refuse_missing(
 ) -> None:  # fmt: skip
     """Raise if some of the ids that were looked up are no vertex: their index is -1."""
     missing = index < 0
-    if not missing.any():
+    if not any_true(missing):
         return
-    number = int(missing.sum())
+    number = number_where(missing)
     rows = to_host(array_module(index).flatnonzero(missing)[:5])
     shown = [tuple(id_types.item(part, row) for part in parts) for row in rows]
     shown = ", ".join(repr(ids[0] if len(ids) == 1 else ids) for ids in shown)

@@ -14,6 +14,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named
+from glp_rapids.common.segments import occurrences
 from glp_rapids.device import array_module, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import (
@@ -176,9 +177,10 @@ def _contingency(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Count the vertices in each community of a, of b, and of both, on the host."""
     codes_a, codes_b = _paired_codes(a, b)
     xp = array_module(codes_a)
-    width = int(codes_b.max()) + 1 if codes_b.size else 1
+    height, width = (int(codes.max()) + 1 if codes.size else 1 for codes in (codes_a, codes_b))
     _, both = xp.unique(codes_a * width + codes_b, return_counts=True)
-    return tuple(to_host(x) for x in (xp.bincount(codes_a), xp.bincount(codes_b), both))
+    alone = occurrences(codes_a, height), occurrences(codes_b, width)
+    return tuple(to_host(counts) for counts in (*alone, both))
 
 
 def _paired_codes(a: Any, b: Any) -> tuple[Any, Any]:

@@ -18,8 +18,9 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, sums_by_group
-from glp_rapids.common.segments import exact_sum
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.common.scans import number_where
+from glp_rapids.common.segments import exact_sum, occurrences
+from glp_rapids.device import any_true, array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
 from glp_rapids.graph.graph import BaseGraph
@@ -144,7 +145,7 @@ def cpm(
     graph = _read(graph, edges)
     labels = labels_of(graph, partition)
     inside, _ = _weights_inside_and_between(graph, labels)
-    sizes = to_host(array_module(labels).bincount(labels)).tolist() if labels.size else []
+    sizes = to_host(occurrences(labels, int(labels.max()) + 1)).tolist() if labels.size else []
     pairs = sum(size * (size - 1) for size in sizes)
     value = inside - Fraction(as_float(resolution)) * pairs
     try:
@@ -248,7 +249,7 @@ def _weights_inside_and_between(graph: BaseGraph, labels: Any) -> tuple[Fraction
 
 def _weight_where(mask: Any, weights: Any) -> Fraction:
     """Sum the weights of some entries, or count these, exactly."""
-    return Fraction(int(mask.sum())) if weights is None else exact_sum(weights[mask])
+    return Fraction(number_where(mask)) if weights is None else exact_sum(weights[mask])
 
 
 def _exponent(rows: Rows) -> int | None:
@@ -295,17 +296,16 @@ def partition_rows(graph: BaseGraph, partition: Any, one_label: bool = True) -> 
     keys = vertex_columns(partition, "partition")
     ids = partition[keys[0]] if len(keys) == 1 else partition[keys]
     index = to_device(graph.vertex_index(ids, argument="partition"), graph.device)
-    xp = array_module(index)
-    rows = xp.bincount(index, minlength=graph.number_of_vertices)
-    if bool((rows > 1).any()):
+    rows = occurrences(index, graph.number_of_vertices)
+    if any_true(rows > 1):
         raise ValueError(
-            f"partition has several rows for {int((rows > 1).sum())} vertices, or has them in "
+            f"partition has several rows for {number_where(rows > 1)} vertices, or has them in "
             f"several sets, among them {_some(graph, rows > 1)}; "
             "give each vertex one community (a cover that overlaps has no modularity)"
         )
-    if bool((rows == 0).any()):
+    if any_true(rows == 0):
         raise ValueError(
-            f"partition lacks {int((rows == 0).sum())} vertices of the graph, among them "
+            f"partition lacks {number_where(rows == 0)} vertices of the graph, among them "
             f"{_some(graph, rows == 0)}; give each one a community"
         )
     return partition, index

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from glp_rapids.common.checks import is_integer, is_sequence, shown
-from glp_rapids.device import array_module, gpu_of, memory_in_use
+from glp_rapids.device import all_true, array_module, gpu_of, memory_in_use
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.multigpu.work_stealing import Call, Worker, mixed_units, units_of, work
@@ -217,7 +217,7 @@ class Team:
     def _plan(self, vertices: Array, costs: Callable[[Array], Costs], name: Any) -> Plan:
         """Plan who gets which vertices; the plan for all of them is kept on the graph."""
         everyone = self._graph.number_of_vertices
-        if vertices.size != everyone or not bool((vertices == self._xp.arange(everyone)).all()):
+        if vertices.size != everyone or not all_true(vertices == self._xp.arange(everyone)):
             return self._planned(vertices, costs(vertices))
         # Kept are 4 or 8 bytes a vertex, as large as its number, and on every other GPU as many for
         # the units; all that is freed with the graph. Threads are alike, whatever they are called.

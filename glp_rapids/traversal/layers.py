@@ -16,7 +16,7 @@ import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
-from glp_rapids.device import array_module, to_host
+from glp_rapids.device import all_true, array_module, to_host
 from glp_rapids.frames.kinds import set_attributes, to_frame
 from glp_rapids.ingest.options import ByDefault, EdgeOptions
 from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
@@ -250,7 +250,7 @@ class LayeredEdges:
 
         search, level = self._search.again(), self._found.distance
         paths = search.engine.count_paths(self._lists, self._starts, level)
-        if not bool(array_module(paths).isfinite(paths).all()):
+        if not all_true(array_module(paths).isfinite(paths)):
             raise ValueError(TOO_MANY_PATHS)
         values = dependencies(self._lists, self._starts, level, paths)
         del paths

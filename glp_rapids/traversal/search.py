@@ -19,6 +19,7 @@ from glp_rapids.common.checks import (
     is_sequence,
     shown,
 )
+from glp_rapids.common.scans import number_where
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use, to_host
 from glp_rapids.frames.kinds import null_where, set_attributes
@@ -99,7 +100,7 @@ class Search:
             predecessor = None if predecessor is None else to_host(predecessor)
         silent = distance == largest(distance.dtype)
         xp = array_module(distance)
-        reached = distance.size - int(silent.sum())
+        reached = distance.size - number_where(silent)
         if unreachable == "drop":
             vertex = xp.flatnonzero(~silent)
             distance = distance[vertex]

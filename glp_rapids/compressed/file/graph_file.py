@@ -93,6 +93,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import integer_sum
 from glp_rapids.compressed import reorder, symmetry
 from glp_rapids.compressed.file import container, vertex_ids
 from glp_rapids.compressed.file.container import damaged
@@ -102,7 +103,7 @@ from glp_rapids.compressed.format.layout import PADDING, Codes, CompressedRows, 
 from glp_rapids.compressed.graph import CompressedGraph
 from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import ByValue, CodedWeights, EqualWeights, Weights, moved
-from glp_rapids.device import DeviceName, array_module, choose, to_device
+from glp_rapids.device import DeviceName, all_true, any_true, array_module, choose, to_device
 
 Array = Any
 Sections = dict[str, Array]
@@ -184,8 +185,8 @@ def _lists(path: Path, header: dict, sections: Sections, device: DeviceName) -> 
     blocks = -(-vertices // 32)
     if block_bytes.size != blocks:
         damaged(path, f"section block_bytes: it has {block_bytes.size:,} blocks, not {blocks:,}")
-    size = -(-int(block_bytes.sum(dtype=np.uint64)) // 4) + PADDING
-    if words.size != size or words[-PADDING:].any():
+    size = -(-integer_sum(block_bytes) // 4) + PADDING
+    if words.size != size or any_true(words[-PADDING:] != 0):
         damaged(path, f"section words: it does not end with its last block, of {size:,} words")
     try:
         CHECKS[layout.scheme](arrays["tables"])
@@ -224,7 +225,7 @@ def _verify(path: Path, rows: CompressedCSR, directed: bool) -> None:
     values = weights.values if isinstance(weights, ByValue) else weights
     if values is not None:
         xp = array_module(values)
-        if not bool((xp.isfinite(values) & (values >= 0)).all()):
+        if not all_true(xp.isfinite(values) & (values >= 0)):
             damaged(path, "its weights, of which one is negative or not finite")
     if not directed and not symmetry.is_symmetric(rows):
         damaged(
@@ -238,13 +239,13 @@ def _misnumbered(weights: CodedWeights) -> str | None:
     """Say what keeps codes from naming ascending values, each of them, or give None."""
     codes, values = weights.codes, weights.values
     bits = values.view(f"u{values.itemsize}")
-    if not bool((bits[1:] > bits[:-1]).all()):
+    if not all_true(bits[1:] > bits[:-1]):
         return "has values that do not ascend"
     used = array_module(codes).zeros(1 << 8 * codes.itemsize, dtype=bool)
     used[codes] = True
-    if bool(used[values.size :].any()):
+    if any_true(used[values.size :]):
         return "has codes without a value"
-    if not bool(used[: values.size].all()):
+    if not all_true(used[: values.size]):
         return "has values without a code"
     return None
 

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.keeper import Keeper
+from glp_rapids.common.scans import integer_sum
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import DeviceName, device_of
 
@@ -208,7 +209,7 @@ class CompressedRows(Keeper):
     @property
     def stream_bits(self) -> int:
         """The bits of the bit stream, blocks filled up to whole bytes."""
-        return 8 * int(self.block_bytes.sum(dtype=np.int64))
+        return 8 * integer_sum(self.block_bytes)
 
     @property
     def nbytes(self) -> int:

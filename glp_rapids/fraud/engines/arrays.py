@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.scans import places_where
-from glp_rapids.device import DeviceName, any_true, array_module, device_of, to_host
+from glp_rapids.common.scans import integer_sum, number_where, places_where
+from glp_rapids.device import DeviceName, any_true, array_module, device_of
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
@@ -240,9 +240,8 @@ def _between(
         there = rows.time <= until
         if after is not None:
             there &= rows.time > after
-        found = xp.stack([there.sum(), xp.where(there, rows.units, 0).sum()])
-        one, other = to_host(found).tolist()
-        number, units = number + one, units + other
+        number += number_where(there)
+        units += integer_sum(xp.where(there, rows.units, 0))
     return number, units
 
 

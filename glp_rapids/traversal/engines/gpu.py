@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
+from glp_rapids.common.scans import number_where
 from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
@@ -115,7 +116,7 @@ class GpuEngine(BreadthFirst, LayerWork):
             before = self._pushed(distance, weights, self._none, edges)
             before[before == gpu_predecessors.NOBODY] = -1
             far = distance.dtype.type(largest(distance.dtype))
-            alone = 0 if weights is None else int(((before < 0) & (distance != far)).sum())
+            alone = 0 if weights is None else number_where((before < 0) & (distance != far))
         else:
             before, number = xp.empty(distance.size, np.int32), xp.zeros(1, np.int64)
             given = None if weights is None else self._some(reverse.weights)
@@ -302,5 +303,5 @@ class GpuEngine(BreadthFirst, LayerWork):
         sample = to_host(rows.weights[:: max(1, rows.weights.size // gpu_pace.SAMPLE)])
         positive = sample[sample > 0].astype(np.float64)
         median = float(np.median(positive)) if positive.size else 0.0
-        with_entries = int((rows.indptr[1:] != rows.indptr[:-1]).sum())
+        with_entries = number_where(rows.indptr[1:] != rows.indptr[:-1])
         return median * (with_entries / max(rows.weights.size, 1)) ** 2
