@@ -65,8 +65,9 @@ for _, batch in frame.groupby(days):
     "diversity": "lp.structural_diversity(frame, 2, **columns)",
     "compressed":
         "lp.label_propagation(lp.compress(lp.as_graph(frame, **columns)))",
-    "multilevel": """
-found = lp.multilevel_label_propagation(frame, **columns)
+    "multilevel": "lp.multilevel_label_propagation(frame, **columns)",
+    "contract": """
+found = lp.label_propagation(frame, **columns)
 lp.nmi(found, found)
 lp.contract(lp.as_graph(frame, **columns), found)
 """,
