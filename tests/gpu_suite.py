@@ -18,7 +18,8 @@ HERE = Path(__file__).parent
 PARTS = {
     "propagation": [
         "label_propagation", "seeded", "options", "ordering", "scores", "sums", "metrics",
-        "id_search", "launch", "metrics_networkx", "pending_gpu", "synthetic", "warm_start_gpu",
+        "id_search", "launch", "metrics_networkx", "pending_gpu", "slack", "synthetic",
+        "warm_start_gpu",
     ],
     "programs": [
         "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",

@@ -50,6 +50,14 @@ def test_an_estimate_of_sizes(capsys):
     pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
 
 
+@pytest.mark.parametrize(("words", "gammas"), [((), [1.0]), (("--gamma", 0, 1), [0.0, 1.0])])
+def test_an_estimate_of_layers_is_of_those_that_the_run_makes(words, gammas, capsys):
+    found = out(capsys, "estimate", "--sizes", 10**6, 10**7, "--algorithm",
+                "layered_label_propagation", *words)  # fmt: skip
+    expected = estimate_memory((10**6, 10**7), "layered_label_propagation", gammas=gammas)
+    pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
+
+
 @pytest.mark.parametrize("variant", ["classic", "layered", "speaker-listener"])
 def test_communities_under_a_limit_are_the_same(edges, capsys, variant):
     command = "label-propagation", edges, "--device", "cpu", "--variant", variant
@@ -85,6 +93,7 @@ def test_bad_limits_are_said_in_one_line(edges, arguments, words, capsys):
         (("--sizes", 1, 2, "--algorithm", "bfs"), "algorithm must be one of"),
         (("--sizes", 1, 2, "--memory-limit", "1X"), "--memory-limit must be"),
         (("--sizes", -1, 2), "vertices must be at least 0"),
+        (("--sizes", 1, 2, "--gamma", 1), "--gamma is for --algorithm layered_label_propagation"),
     ],
 )
 def test_bad_input_is_said_in_one_line(arguments, words, capsys):

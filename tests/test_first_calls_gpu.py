@@ -13,8 +13,10 @@ pytestmark = pytest.mark.gpu
 # CuPy asks for each of its kernels here, once a process, whether its cache has it or not.
 SCRIPT = """
 import traceback
+import cupy
 import numpy as np, pandas as pd
 from cupy.cuda import compiler
+from numba import cuda
 from numba.cuda import dispatcher
 
 asked, ask = [], compiler._compile_module_with_cache
@@ -46,6 +48,14 @@ columns = {"source": "source", "destination": "destination", "device": "gpu"}
 assert asked, "CuPy compiles elsewhere now: mend this test"
 slow = [stack for source, stack in asked if "cub/block" in source]
 assert not slow, "\\n".join(slow)
+
+
+@cuda.jit
+def shipped_by_nobody(array):
+    array[0] = 1
+
+
+shipped_by_nobody[1, 1](cupy.zeros(1))
 print("made", *made)
 """
 
@@ -77,6 +87,19 @@ graph = lp.as_graph(frame, weight="amount", **columns)
 lp.sssp(graph, int(frame["source"].iloc[0]))
 """,
     "speakers": "lp.speaker_listener(frame, **columns)",
+    "layers": "lp.layered_label_propagation(frame, gammas=[1], **columns)",
+    "warm": """
+found = lp.label_propagation(frame, tol=0, **{**columns, "device": "cpu"})
+lp.label_propagation(frame, initial=found, touched=frame["source"][:2].tolist(), **columns)
+""",
+    "streamed": """
+graph = lp.as_graph(frame, **{**columns, "device": "cpu"})
+lp.label_propagation(graph, way="streamed plain", device="gpu")
+""",
+    "streamed packed": """
+graph = lp.compress(lp.as_graph(frame, **{**columns, "device": "cpu"}))
+lp.label_propagation(graph, way="streamed packed", device="gpu")
+""",
 }  # fmt: skip
 
 
@@ -90,6 +113,8 @@ def test_no_reduction_is_compiled_with_cub(call):
 IN_GIT = {
     "label_propagation": "classic", "clusters": "scores", "compressed": "packed",
     "seeded": "seeded", "speakers": "speaker-listener", "multilevel": "multilevel",
+    "layers": "layered", "warm": "warm", "streamed": "streamed",
+    "streamed packed": "streamed packed", "bfs": "breadth-first", "sssp": "shortest paths",
 }  # fmt: skip
 
 
@@ -105,5 +130,6 @@ def test_what_is_in_git_is_not_compiled(call, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     made = set(done.stdout.splitlines()[-1].split()[1:])
+    assert "shipped_by_nobody" in made
     launched = ship.launches(ship.KERNELS[IN_GIT[call]])
     assert not made & ({one.kernel.py_func.__name__ for one in launched} - {"all_items"})

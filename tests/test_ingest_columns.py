@@ -165,6 +165,8 @@ def test_a_tuple_that_is_the_name_of_a_column():
             given = {"source": source, "destination": end, "weight": names[2], "vertices": [99]}
             identical(built(graph=frame, **given), expected)
     several = pd.DataFrame({"a": [1, 2], "b": [1, 1], "c": [2, 1], "d": [2, 2]})
+    several[np.int64(7)] = 0  # which NumPy would compare with each name in a tuple
+    several.columns = pd.Index([*"abcd", np.int64(7)], dtype=object)
     assert built(graph=several, source=("a", "b"), destination=("c", "d")).number_of_vertices == 4
 
 

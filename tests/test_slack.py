@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import glp_rapids
 from glp_rapids import Program
 from glp_rapids.common.fixed_point import fixed_point_scale
+from glp_rapids.fraud import clusters
 from glp_rapids.propagation import run, workload
 from glp_rapids.propagation.slack import slack_of
 
@@ -133,6 +134,17 @@ def test_a_call_warns_once_of_weights(name, directed):
     graph = glp_rapids.as_graph((*STAR, weights), directed=directed, device="cpu")
     with pytest.warns(UserWarning, match="the smallest weight, 1e-30, counts as 0") as told:
         CALLS[name](graph)
+    assert len(told) == 1
+
+
+def test_a_call_that_runs_several_times_warns_once(monkeypatch):
+    monkeypatch.setattr(clusters, "ENTRIES", 1)  # so runs are not put together
+    ends = [0, 0, 1, 0, 1, 2], [1, 2, 2, 3, 3, 3]
+    weights = np.array([1e-30, 1, 2, 1, 2, 3])
+    with pytest.warns(UserWarning, match="the smallest weight, 1e-30, counts as 0") as told:
+        clusters.find_clusters(
+            (*ends, weights), [0], minimum_size=1, minimum_partners=1, device="cpu"
+        )
     assert len(told) == 1
 
 

@@ -129,7 +129,7 @@ def _replay(window: Any, frame: pd.DataFrame, seeds: pd.Series, hidden: set) -> 
     day = frame["time"].dt.floor("D")
     part = (day - day.min()).dt.days // EVERY
     if window.device == "gpu":
-        print("          on a GPU the first run compiles kernels for some 20 s, later ones do not",
+        print("          a first run on this GPU compiles kernels for some 20 s; later ones do not",
               flush=True)  # fmt: skip
         frame = _as_cudf(frame)
     print(f"\n  alerts until {' '.join(f'{event:>6}' for event in EVENTS)}   clusters  members  "

@@ -20,6 +20,9 @@ undirected edge is two, and asks for no file.
 """
 
 
+LAYERED = "layered_label_propagation"
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     parser.epilog = EPILOG
@@ -30,6 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                      help="of a graph that is not there, instead of EDGES")  # fmt: skip
     run.add_argument("--algorithm", default="label_propagation", metavar="NAME",
                      help="the function to be called (default label_propagation)")  # fmt: skip
+    run.add_argument("--gamma", dest="gammas", type=float, nargs="+", metavar="GAMMA",
+                     help=f"of {LAYERED}: its resolutions (default 1)")  # fmt: skip
     run.add_argument("--mapped", action="store_true",
                      help="with --sizes: the lists lie in a mapped file")  # fmt: skip
     run.add_argument("--bits", type=float, metavar="BITS",
@@ -52,6 +57,10 @@ def _estimate(options: argparse.Namespace) -> Any:
 
     how = {"device": options.device, "memory_limit": options.memory_limit,
            "bits_per_entry": options.bits}  # fmt: skip
+    if options.algorithm == LAYERED:
+        how["gammas"] = options.gammas or [1.0]  # as --variant layered
+    elif options.gammas is not None:
+        raise ValueError(f"--gamma is for --algorithm {LAYERED}, not {options.algorithm}")
     if options.sizes is not None:
         unused.refuse(
             options, ("source", "destination", "no_header"), "is for a file, not for --sizes"

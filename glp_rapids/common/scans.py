@@ -139,7 +139,9 @@ def places_where(condition: Array) -> Array:
 def _added(values: Array, counts: int) -> int:
     """Add up integers, or with ``counts`` those that are not zero."""
     xp, size = array_module(values), values.size
-    if xp is np or not size or values.dtype.char not in TYPES:
+    if not size:
+        return 0
+    if xp is np or values.dtype.char not in TYPES:
         return int(xp.count_nonzero(values)) if counts else int(values.sum())
     values = xp.ascontiguousarray(values)
     blocks, stretch = _shape(size)

@@ -226,7 +226,7 @@ def _wait_for(client: Any, futures: list, workers: list[str], what: str) -> None
         if not isinstance(error, RankFailed) and not type(error).__module__.startswith("cupy"):
             raise error
     if errors:  # a rank, or its GPU, may miss another one before the scheduler does
-        for _ in range(round(GRACE / LOOK)):
+        for _ in range(round(GRACE / LOOK) if what == "ranks" else 1):
             _refuse_lost(client, workers)
             time.sleep(LOOK)
         raise errors[0]

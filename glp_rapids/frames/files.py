@@ -195,7 +195,7 @@ def _begins_with_blank(column: pd.Series) -> bool:
     values = column
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = pd.Series(column.cat.categories)
-    if not (pd.api.types.is_object_dtype(values.dtype) or values.dtype == "string"):
+    if not pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
         return False
     return bool(values.astype(str).str.startswith(" ", na=False).any())
 

@@ -14,9 +14,9 @@ from glp_rapids.common import atomic_file
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMMENT = re.compile(rb"(?:\A|(?<=[\r\n]))#[^\r\n]*")  # an empty line stays, so others keep numbers
-# The lines before the first row, where KONECT's files have comments behind another mark: further on
-# an id may begin with it.
-HEAD = re.compile(rb"(?:[%#][^\r\n]*(?:[\r\n]|\Z)|[\r\n])*")
+# The lines before the first row, where KONECT's files have comments behind another mark. An id may
+# begin with it, as %22Heroes%22 does: it is one if a blank, another one or nothing comes next.
+HEAD = re.compile(rb"(?:(?:#|%(?=[ \t%\r\n]|\Z))[^\r\n]*(?:[\r\n]|\Z)|[\r\n])*")
 MATRIX_MARKET = b"%%MatrixMarket"
 PIECE = 1 << 18
 
@@ -29,7 +29,7 @@ class Terminated(BaseException):
 def reading(path: Path, *, comments: bool = False) -> Iterator[Text]:
     """Feed the text of a file to a parser; with ``comments``, without the lines that begin with #.
 
-    A comment is a line; a # further on belongs to an id. Before the first row % begins one, too.
+    A comment is a line; a # further on belongs to an id. Before the first row "% " begins one, too.
     """
     with _uncompressed(path) as content:
         yield Text(content, comments)
@@ -106,13 +106,15 @@ class Text:
 
     def _without_comments(self, piece: bytes) -> bytes:
         before, text = self._before, self._before + piece
-        begun = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :][:1]
+        line = text[max(text.rfind(b"\n"), text.rfind(b"\r")) + 1 :]
         if self._head:
             end = HEAD.match(text).end()
             self._head = end == len(text)
             text = re.sub(rb"[^\r\n]", b"", text[:end]) + text[end:]
-        marks = (b"", b"#", b"%") if self._head else (b"", b"#")
-        self._before = begun if begun in marks else b"."
+        if self._head and line.startswith(b"%"):  # of a mark alone the next piece says what it is
+            self._before = b"%" if line == b"%" else b"#"
+        else:
+            self._before = line[:1] if line[:1] in (b"", b"#") else b"."
         if text.startswith(b"#") or b"\n#" in text or b"\r#" in text:
             text = COMMENT.sub(b"", text)
         return text[1:] if before == b"." else text

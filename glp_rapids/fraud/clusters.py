@@ -362,7 +362,7 @@ def _agreed(graph: Graph) -> Array:
         number = min(max(most, 1), RUNS - made)
         # what `label_propagation` does, without a frame for each
         prepared, options = prepare(copies(trades, number), {"device": graph.device})
-        labels = run(prepared, Classic(), replace(options, seed=seed)).labels
+        labels = run(prepared, Classic(), replace(options, seed=seed, warns=not made)).labels
         own = labels.reshape(number, graph.number_of_vertices)
         votes += (own[:, row] == own[:, graph.indices]).sum(axis=0)
         seed, made = seed + 1, made + number

@@ -79,19 +79,16 @@ def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, 
 
 def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
     """Make the frame of alerts, by falling score, the older first."""
-    if alerts["score"]:
+    if alerts["score"] or kind == "pandas":
         return _alerts(alerts, kind)
     # most ticks have none, and cuDF takes 4 ms to make a frame of texts and lists
-    gpu = None
-    if kind != "pandas":
-        from cupy.cuda import runtime
+    from cupy.cuda import runtime
 
-        gpu = runtime.getDevice()
-    return _no_alerts(kind, gpu).copy(deep=False)
+    return _no_alerts(kind, runtime.getDevice()).copy(deep=False)
 
 
 @functools.cache
-def _no_alerts(kind: Kind, gpu: int | None) -> Frame:
+def _no_alerts(kind: Kind, gpu: int) -> Frame:
     return _alerts({name: [] for name in ALERTS}, kind)
 
 

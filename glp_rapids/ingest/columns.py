@@ -129,7 +129,7 @@ def names_of(names: Any, argument: str, there: Sequence[Any] = ()) -> list[Any]:
     ``there``: those of the frame, where a tuple may be the name of one.
     """
     several = isinstance(names, list | tuple)
-    if isinstance(names, tuple) and are_hashable(names) and names in there:
+    if isinstance(names, tuple) and are_hashable(names) and names in set(there):
         return [names]
     if several and not names:
         raise ValueError(f"{argument} must name at least one column")

@@ -12,7 +12,7 @@ import numpy as np
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import LARGEST_SCALE, fixed_point_scale
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, is_mapped
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
 
@@ -162,20 +162,21 @@ def warn_of_small_weights(workload: Workload, traits: Traits, options: Options) 
         warn_caller(
             f"weight: the smallest weight, {smallest:g}, counts as 0 beside the largest, "
             f"{workload.largest_amount:g}: votes are added in units of {1 / scale:g}, so that 64 "
-            f"bits hold the sum of a longest row, of {workload.largest_degree:,} entries; drop or "
-            "clip the largest weights, or take logarithms"
+            f"bits hold the sum of a longest row, of {workload.largest_degree:,} entries; drop "
+            "such small weights, or clip the largest if they count"
         )
 
 
 def _smallest_weight(rows: Rows) -> float:
-    """Return the smallest positive weight, infinite where there is none."""
+    """Return the smallest positive weight, infinite where there is none, or a file is mapped."""
     values = getattr(rows.weights, "values", rows.weights)  # of coded weights the distinct ones
-    if not values.size:
+    if not values.size or is_mapped(values):  # all of which would have to be read once more
         return np.inf
     if (smallest := float(values.min())) > 0:
         return smallest
-    xp, at_once, smallest = array_module(values), WEIGHTS_AT_ONCE[rows.device], np.inf
+    xp, at_once = array_module(values), WEIGHTS_AT_ONCE[rows.device]
+    least = none = values.dtype.type(np.inf)
     for first in range(0, values.size, at_once):
         some = values[first : first + at_once]
-        smallest = min(smallest, float(xp.where(some > 0, some, some.dtype.type(np.inf)).min()))
-    return smallest
+        least = xp.minimum(least, xp.where(some > 0, some, none).min())
+    return float(least)

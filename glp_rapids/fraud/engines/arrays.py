@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.scans import integer_sum, number_where, places_where
-from glp_rapids.device import DeviceName, any_true, array_module, device_of
+from glp_rapids.common.scans import places_where
+from glp_rapids.device import DeviceName, any_true, array_module, device_of, to_host
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.fraud.deliveries import contained
 from glp_rapids.fraud.engines import ID, Batch, Window
@@ -240,8 +240,10 @@ def _between(
         there = rows.time <= until
         if after is not None:
             there &= rows.time > after
-        number += number_where(there)
-        units += integer_sum(xp.where(there, rows.units, 0))
+        # sums of 64 bits, for which CuPy compiles nothing; one wait for both
+        sums = there.astype(np.int64).sum(), xp.where(there, rows.units, 0).sum()
+        one, other = to_host(xp.stack(sums)).tolist()
+        number, units = number + one, units + other
     return number, units
 
 

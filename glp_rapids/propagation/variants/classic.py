@@ -212,9 +212,9 @@ def label_propagation(
     the claim is then about the merged weights.
     Votes are added in 64-bit fixed point, those of float weights in units of a power of two, at
     most the largest weight times the entries of the longest row by 2**61. A weight of up to half a
-    unit counts as 0: there is a warning where the smallest does, but not on the workers of a Dask
-    cluster. The framework is GLP's (SIGMOD 2021), semi-synchronous
-    classes are Kozawa et al.'s (CIKM 2017).
+    unit counts as 0: there is a warning where the smallest does, but not of weights in mapped
+    files, nor on the workers of a Dask cluster. The framework is GLP's (SIGMOD 2021),
+    semi-synchronous classes are Kozawa et al.'s (CIKM 2017).
     With ``update="sync", explore=0, tie_break="min", retain=False, renumber=False`` it is CDLP of
     LDBC Graphalytics.
 
