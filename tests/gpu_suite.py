@@ -22,8 +22,8 @@ PARTS = {
         "warm_start_gpu",
     ],
     "programs": [
-        "gpu_memory", "gpu_safety", "program", "program_bounds", "program_errors", "raising",
-        "shipped", "streams_gpu", "traits",
+        "first_calls_gpu", "gpu_memory", "gpu_safety", "program", "program_bounds",
+        "program_errors", "raising", "shipped", "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu", "streamed_gpu_limit"],
@@ -43,9 +43,9 @@ PARTS = {
     "communities": ["contract", "multilevel", "shipped_multilevel"],
     "frames": [
         "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings",
-        "explain", "features", "first_calls_gpu", "fraud", "fraud_gpu", "id_words", "ids_asked",
-        "ingest", "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused",
-        "known", "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
+        "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
+        "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known",
+        "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
         "row_kernels", "window", "window_clock", "window_graph", "window_ids", "window_kept",
         "window_moves",
     ],
