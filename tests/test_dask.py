@@ -118,7 +118,7 @@ def test_the_command_line(client, tmp_path, capsys, options, name):
     again = ["--initial", str(output), "--output", str(tmp_path / "again.parquet")]
     if name == "speaker_listener":
         assert main([*command, *cluster_of, *again]) != 0
-        assert "speaker_listener has no option --initial" in capsys.readouterr().err
+        assert "--initial is not for --variant speaker-listener" in capsys.readouterr().err
     else:
         assert main([*command, *cluster_of, *again]) == 0
         assert "on 2 workers" in capsys.readouterr().err
