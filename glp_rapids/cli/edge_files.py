@@ -44,8 +44,8 @@ def add_no_header(columns: Any, names: str) -> None:
     columns.add_argument(
         "--no-header", action="store_true",
         help=f"the file has no line of column names: its columns are {names}, in this order; lines "
-        "that begin with # are left out, before the first row those with % as well; goes without "
-        "--source and --destination",
+        "that begin with # are left out, before the first row those with % and a blank, too; "
+        "goes without --source and --destination",
     )  # fmt: skip
 
 

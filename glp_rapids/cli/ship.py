@@ -116,7 +116,7 @@ def _levels(weights: Any, *stages: Callable[[Any, np.ndarray], None]) -> Callabl
 
 
 # In git is what first calls of a clone would wait for longest. Of `label_propagation` that is
-# machine code, too: to assemble a text takes 1 to 2 s, to compile it anew 14 to 28 (an H200).
+# machine code, too: to assemble a text takes 2 to 8 s, to compile it anew 14 to 28 (an H200).
 KERNELS: dict[str, Shipped | ShippedRun] = {
     "classic": Shipped(_classic, None, MACHINES, in_git=True),
     "classic, float64": Shipped(_classic, np.float64, MACHINES, in_git=True),

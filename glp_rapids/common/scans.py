@@ -5,7 +5,7 @@ elements `places_where` takes it 43 us, ``flatnonzero`` 74, `exclusive_sums` 24,
 an H200, a script). What is not of integers or truth values is left to CuPy.
 
 Nor has CUB to be compiled for these. CuPy has it with its sources, and uses it for sums of what is
-not of 64 bits and for truth values: each kind takes 3.3 to 5.0 s at its first use on a machine, the
+not of 64 bits and for truth values: each kind takes 3.4 to 5.0 s at its first use on a machine, the
 kernels here a tenth of a second (an H200, 16 cores; `device.any_true` is of the same reason).
 """
 
