@@ -97,7 +97,7 @@ graph = lp.as_graph(frame, **{**columns, "device": "cpu"})
 lp.label_propagation(graph, way="streamed plain", device="gpu")
 """,
     "streamed packed": """
-graph = lp.compress(lp.as_graph(frame, **{**columns, "device": "cpu"}))
+graph = lp.compress(frame, **{**columns, "device": "cpu"})
 lp.label_propagation(graph, way="streamed packed", device="gpu")
 """,
 }  # fmt: skip

@@ -161,7 +161,8 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     assert_same(found, expected)
     report = found.attrs["glp"]
     assert report["way"] == "streamed plain"
-    assert report["peak"] <= report["memory_limit"] < free
+    assert report["memory_limit"] < free
+    assert report["peak"] is None or report["peak"] <= report["memory_limit"]  # RMM does not tell
 
 
 @needs_gpu

@@ -154,6 +154,7 @@ class _Enough(Exception):
 
 def launches(shipped: Shipped | ShippedRun) -> list[Launched]:
     """Return what a call would launch on a GPU: it runs on host arrays until the last kernel."""
+    from glp_rapids import device
     from glp_rapids.jit.ship import oldest_gpu
 
     found: list[Launched] = []
@@ -161,7 +162,10 @@ def launches(shipped: Shipped | ShippedRun) -> list[Launched]:
     def launch(kernel: Any, blocks: int, threads: int, *arguments: Any) -> None:
         found.append(Launched(kernel, tuple(map(kernel.typeof_pyval, arguments))))
 
-    with oldest_gpu():  # what a kernel is made of depends on the GPU, too
+    # On a machine with a GPU what is compiled is found as on one without: on host arrays, and for
+    # the oldest GPU, as what a kernel is made of depends on the GPU, too.
+    on_host = mock.patch.object(device, "gpu_available", return_value=False)
+    with oldest_gpu(), on_host:
         shipped.run(launch)
     return found
 
