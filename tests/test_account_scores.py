@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive, some
+from exact_scores import as_near, exact_scores
 from graphs import GRAPHS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix, identity
-from scipy.sparse.linalg import spsolve
 from simulator import simulated
 from test_scores import decades
 
@@ -27,26 +26,6 @@ from glp_rapids.ingest.read import as_graph
 
 HYPOTHESIS = settings(max_examples=60, deadline=None)
 MONEY = {"source": "source", "destination": "destination", "multigraph": "keep"}
-
-
-def exact_scores(graph, seeds, good=(), damping=0.85):
-    """Solve Zhou's equation with clamped seeds by SciPy's direct solver."""
-    n = graph.number_of_vertices
-    weights = np.ones(graph.indices.size) if graph.weights is None else graph.weights
-    row = np.repeat(np.arange(n), np.diff(graph.indptr))
-    weights = np.where(row == graph.indices, 0, weights).astype(float)
-    total = np.bincount(row, weights, n)
-    norm = np.sqrt(np.where(total > 0, total, 1))
-    entries = damping * weights / norm[row] / norm[graph.indices]
-    matrix = csr_matrix((entries, graph.indices, graph.indptr), (n, n))
-    score = np.zeros(n)
-    score[list(seeds)] = 1
-    free = np.ones(n, dtype=bool)
-    free[[*seeds, *good]] = False
-    if free.any():
-        inner = identity(int(free.sum()), format="csc") - matrix[free][:, free].tocsc()
-        score[free] = spsolve(inner, (matrix[free] @ score))
-    return score
 
 
 def undirected(name):
@@ -68,9 +47,10 @@ def test_scores_are_within_tol_of_a_direct_solution(tol, damping):
         seeds = some_vertices(graph.number_of_vertices, 1 + graph.number_of_vertices // 7)
         frame = account_scores(graph, graph.external(seeds), damping=damping, tol=tol)
         exact = exact_scores(graph, seeds, damping=damping)
-        error = np.abs(frame["score"] - exact).max()
-        assert error <= min(tol, frame.attrs["glp"]["error"]) + 1e-12, name
-        assert frame.attrs["glp"]["error"] <= tol
+        assert as_near(frame["score"], exact, tol, graph, seeds), name
+        facts = frame.attrs["glp"]
+        assert as_near(frame["score"], exact, facts["error"], graph, seeds, mean=facts), name
+        assert facts["error"] <= tol
         assert (frame["score"][exact == 0] == 0).all()
 
 
@@ -78,8 +58,10 @@ def test_scores_are_within_tol_of_a_direct_solution(tol, damping):
 def test_amounts_over_nine_decades_around_a_hub(ids, device):
     graph = as_graph(decades(), weight="w", device=device)
     found = account_scores(graph, ids)
-    exact = exact_scores(graph.to("cpu"), graph.to("cpu").vertex_index(ids))
-    assert np.abs(to_host(found["score"].to_numpy()) - exact).max() <= 1e-4
+    host = graph.to("cpu")
+    seeds = host.vertex_index(ids)
+    score = to_host(found["score"].to_numpy())
+    assert as_near(score, exact_scores(host, seeds), 1e-4, host, seeds)
 
 
 def engines(system):
@@ -189,7 +171,8 @@ def test_a_state_follows_its_graph_as_if_all_were_read_again(worlds):
             assert np.array_equal(state.residual, full.residual)
         ids, before = now, rows
         exact = exact_scores(graph, fixed.seeds)
-        assert np.abs(state.scores - exact).max() <= state.error <= 1e-5
+        assert state.error <= 1e-5
+        assert as_near(state.scores, exact, state.error, graph, fixed.seeds)
         assert np.array_equal(state.residual, CpuEngine(state.system).residuals(state.numbers))
 
 
@@ -300,10 +283,13 @@ def test_warm_is_as_near_as_cold_and_cheaper(month):
     warm = account_scores(graph, seeds, absent="drop", previous=earlier.sample(frac=1))
     assert warm.attrs["glp"]["pushed"] < cold.attrs["glp"]["pushed"] / 2
     index = graph.vertices.lookup(seeds, "seeds", absent=True)
-    exact = exact_scores(graph, np.unique(index[index >= 0]))
+    seeds = np.unique(index[index >= 0])
+    exact = exact_scores(graph, seeds)
     for found in (warm, cold):
-        assert np.abs(found["score"] - exact).max() <= found.attrs["glp"]["error"] <= 1e-4
-    assert np.abs(warm["score"] - cold["score"]).max() <= 2e-4
+        error = found.attrs["glp"]["error"]
+        assert error <= 1e-4
+        assert as_near(found["score"], exact, error, graph, seeds)
+    assert as_near(warm["score"], cold["score"], 2e-4, graph, seeds)
 
 
 def test_a_unit_that_no_longer_fits_is_changed():
@@ -317,7 +303,8 @@ def test_a_unit_that_no_longer_fits_is_changed():
             state = ScoreState(graph, fixed, 0.85, 1e-6, 1000)
         else:
             state = state.follow(graph, fixed, 1000, touched=np.arange(4))
-        assert np.abs(state.scores - exact_scores(graph, [0])).max() <= state.error <= 1e-6
+        assert state.error <= 1e-6
+        assert as_near(state.scores, exact_scores(graph, [0]), state.error, graph, [0])
 
 
 def test_too_few_rounds_and_weights_too_far_apart_warn(month):
@@ -327,8 +314,9 @@ def test_too_few_rounds_and_weights_too_far_apart_warn(month):
     assert not found.attrs["glp"]["converged"]
     graph = as_graph(frame, **MONEY, device="cpu")
     index = graph.vertices.lookup(seeds, "seeds", absent=True)
-    exact = exact_scores(graph, np.unique(index[index >= 0]))
-    assert np.abs(found["score"] - exact).max() <= found.attrs["glp"]["error"]
+    seeds = np.unique(index[index >= 0])
+    error = found.attrs["glp"]["error"]
+    assert as_near(found["score"], exact_scores(graph, seeds), error, graph, seeds)
     edges = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 2, 3], "w": [1e-30, 1.0, 1e30]})
     with pytest.warns(UserWarning, match="64 bits give no more; raise tol"):
         account_scores(edges, [0], weight="w", device="cpu")

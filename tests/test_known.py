@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import exhaustive
+from exact_scores import as_near, exact_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_account_scores import exact_scores, graph_of, weighted_pairs
+from test_account_scores import graph_of, weighted_pairs
 
 from glp_rapids.fraud import account_scores, find_clusters
 
@@ -31,14 +32,14 @@ def test_parts_of_kinds_add_up_and_honest_accounts_stay_at_0(pairs, known):
     kinds = sorted(set(bad.values()))
     parts = [f"score_{kind}" for kind in kinds]
     assert list(found.columns) == ["vertex", "score", "is_seed", "kind", *parts]
-    assert np.abs(whole["score"] - exact_scores(graph, bad, good)).max() <= 1e-6
-    assert np.abs(found["score"] - whole["score"]).max() <= 2e-6
+    assert as_near(whole["score"], exact_scores(graph, bad, good), 1e-6, graph, bad, good)
+    assert as_near(found["score"], whole["score"], 2e-6, graph, bad, good)
     assert (found["score"][good] == 0).all()
     assert whole.attrs["glp"]["good"] == len(good)
     for kind, part in zip(kinds, parts, strict=True):
         own = [v for v, one in bad.items() if one == kind]
         others = [v for v in known if v not in own]
-        assert np.abs(found[part] - exact_scores(graph, own, others)).max() <= 1e-6
+        assert as_near(found[part], exact_scores(graph, own, others), 1e-6, graph, known)
     values = found[parts].to_numpy()
     strongest = np.array(kinds)[values.argmax(axis=1)]
     silent = values.max(axis=1) == 0

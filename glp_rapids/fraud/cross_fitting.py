@@ -8,6 +8,7 @@ generalization, Neural Networks 5, 1992).
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Unpack
 
@@ -70,8 +71,9 @@ def features(
         accounts reach it that are fraud and in *other* folds (``hop`` is null where none does);
         ``transfers``, what its edges weigh, and ``partners``, with how many others it traded, both
         without itself; of a window ``amount``, too. Every vertex once, sorted by id.
-        ``.attrs["glp"]``: ``seeds``, how many accounts each fold's features come from, ``error``,
-        ``folds``, ``absent``, ``device``, ``seconds``, ``peak_memory``.
+        ``.attrs["glp"]``: ``seeds``, how many accounts each fold's features come from, ``error``
+        and ``mean_weight``, as in `account_scores`, ``folds``, ``absent``, ``device``, ``seconds``,
+        ``peak_memory``.
 
     Raises
     ------
@@ -116,7 +118,7 @@ def features_of(
     index = places(ids, "labels", transfers.vertices, absent == "drop")
     known = index[(index >= 0) & fraud]
     fold = _folds(transfers, int(folds), int(seed))
-    used, score, hop, error = _cross_fitted(transfers, known, fold, int(folds), rule)
+    used, score, hop, off = _cross_fitted(transfers, known, fold, int(folds), rule)
 
     xp = array_module(transfers.indptr)
     loops = integer_sums(transfers.indices == transfers.row_indices(), transfers.indptr)
@@ -133,7 +135,7 @@ def features_of(
     facts = {
         "folds": int(folds),
         "seeds": used,
-        "error": error,
+        **off,
         "absent": number_where(index < 0),
         "device": transfers.device,
         "seconds": time.perf_counter() - begin,
@@ -151,14 +153,14 @@ def _folds(graph: Graph, folds: int, seed: int) -> Array:
 
 def _cross_fitted(
     graph: Graph, known: np.ndarray, fold: Array, folds: int, rule: Rule
-) -> tuple[list[int], Array, Array, float]:
-    """Return of each fold how many seeds it has; scores and hops of all vertices; the error."""
+) -> tuple[list[int], Array, Array, dict[str, float]]:
+    """Return each fold's number of seeds; scores and hops of all; how far scores may be off."""
     xp = array_module(graph.indptr)
     search = engine_for(where_searched(graph, "bfs"), "out")
     nobody = xp.zeros(0, np.int64)
     score = xp.zeros(graph.number_of_vertices)
     hop = xp.zeros(graph.number_of_vertices, graph.index_dtype)
-    used, error = [], 0.0
+    used, error, mean = [], 0.0, math.inf
     fold_of_known = to_host(fold)[known]
     for number in range(folds):
         seeds = np.sort(known[fold_of_known != number])
@@ -173,5 +175,5 @@ def _cross_fitted(
         found = search.bfs(seeds.astype(graph.index_dtype), 1 << 40, False)
         hop[inside] = to_device(found.distance, graph.device)[inside]
         used.append(int(seeds.size))
-        error = max(error, state.error)
-    return used, score, hop, error
+        error, mean = max(error, state.error), min(mean, state.system.mean)
+    return used, score, hop, {"error": error, "mean_weight": mean}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, Unpack
 
@@ -24,6 +25,7 @@ from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
 from glp_rapids.fraud.scores import prepared
+from glp_rapids.fraud.system import times_as_far
 from glp_rapids.fraud.tables import Table
 from glp_rapids.fraud.totals import row_weights
 from glp_rapids.fraud.window import SlidingWindow
@@ -115,9 +117,10 @@ def explain(
 
 def explained(
     transfers: Graph, amounts: Graph | None, window: SlidingWindow | None, scores: Frame,
-    vertex: Any, k: int, damping: float | None, least: float, error: float | None = None,
+    vertex: Any, k: int, damping: float | None, least: float,
+    known: Mapping[str, Any] | None = None,
 ) -> Frame:  # fmt: skip
-    """List the strongest paths in a graph; ``error``: of the scores, if they do not say so."""
+    """List the strongest paths in a graph; ``known``: of the scores, if they do not say so."""
     check_integer("k", k, 1)
     check_share("least", least, "above 0 and at most 1", zero=False)
     kind, ids = transfers.vertices.kind, transfers.vertices
@@ -131,9 +134,7 @@ def explained(
     start = to_host(ids.lookup(single, "vertex"))
     if start.size != 1:
         raise ValueError(f"vertex must be one id, not {start.size}")
-    # what is known of how exact scores are; without, they bound nothing
-    error = float(facts.get("error", math.inf)) if error is None else error
-    search = _Search(host, table, float(damping), error)
+    search = _Search(host, table, float(damping), facts if known is None else known)
     paths = search.strongest(int(start[0]), int(min(k, 1 << 40)), float(least))
     return _frame(paths, transfers, host, amounts, window, kind)
 
@@ -141,7 +142,9 @@ def explained(
 class _Search:
     """Best-first search for simple paths to seeds, in one graph with one set of scores."""
 
-    def __init__(self, graph: Graph, table: Table, damping: float, error: float) -> None:
+    def __init__(
+        self, graph: Graph, table: Table, damping: float, known: Mapping[str, Any]
+    ) -> None:  # fmt: skip
         place, score = table.places(graph.vertices), table.numbers("score")
         if not all_true(np.isfinite(score) & (score >= 0)):
             raise ValueError("scores hold some that are null, infinite or negative; drop the rows")
@@ -157,7 +160,9 @@ class _Search:
         self.is_seed[place[here]] = table.truths("is_seed")[here]
         self.graph, self.damping = graph, damping
         self.root = np.sqrt(row_weights(graph))
-        slack = error if damping < 1 else math.inf
+        slack = math.inf  # where it is not known how exact scores are, they bound nothing
+        if damping < 1 and known.keys() >= {"error", "mean_weight"}:
+            slack = known["error"] * times_as_far(self.root, known["mean_weight"])
         bound = np.minimum(self.score + slack, damping)
         self.bound = np.where(self.is_seed, 1.0, np.where(self.score > 0, bound, 0.0))
 

@@ -64,8 +64,8 @@ class Monitor:
         As in `account_scores`.
     refresh : str, pandas.Timedelta, number, optional
         After so much time of the transactions scores are computed from nothing once, not from the
-        last ones; a number counts the window's ``time_unit``. Both are within ``tol`` of the exact
-        ones, so this is for the cautious; None (default): never.
+        last ones; a number counts the window's ``time_unit``. Both are as near the exact ones, so
+        this is for the cautious; None (default): never.
     minimum_size, minimum_score, minimum_share, minimum_partners
         What a cluster is, as in `find_clusters`.
 
@@ -192,13 +192,13 @@ class Monitor:
             parent) or "gone";
             ``parents``, a list of ids; ``joined`` and ``left``, how many members did; ``score``,
             the mean of its members; ``delta``, by how much that has changed.
-            ``changes``: accounts whose score has changed by more than twice ``tol``: ``vertex``,
-            ``score``, ``previous`` (0 for who has come), by vertex; and ``kind``, if seeds have.
+            ``changes``: accounts whose score has changed by more than twice what it may be off, by
+            ``vertex``: ``score``, ``previous`` (0 for who has come); and ``kind``, if seeds have.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
             ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
             ``score``, ``is_seed``, by vertex.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
-            scores), ``error`` (how far scores may be off), and more.
+            scores), ``error`` and ``mean_weight`` as in `account_scores`, and more.
 
         Raises
         ------
@@ -327,8 +327,8 @@ class Monitor:
             self._refuse_unseen("explain")
             window, damping, scores = self.window, self._settings.rule.damping, self.scores
             graphs = window._graph(self._settings.weight), window.graph("amount")
-            error = self._state.scores.facts()["error"]
-            return explained(*graphs, window, scores, vertex, k, damping, least, error)
+            known = self._state.scores.facts()
+            return explained(*graphs, window, scores, vertex, k, damping, least, known)
 
     @guarded
     def features(self, labels: Any, folds: int = 5, seed: int = 0, *, absent: str = "raise") -> Any:

@@ -97,9 +97,10 @@ def index_since(
 
 
 def score_changes(
-    before: Parts | None, place: Array | None, score: Array, tol: float
+    before: Parts | None, place: Array | None, now: Parts, tol: float
 ) -> tuple[Array, Array]:
     """Mark the accounts whose scores have changed; return all their former scores, too."""
+    score = now.scores
     xp = array_module(score)
     if before is None:
         previous = xp.zeros(score.size)
@@ -107,7 +108,8 @@ def score_changes(
         previous = before.scores
     else:
         previous = moved(before.scores, place, score.size)
-    return xp.abs(score - previous) > NOISE * tol, previous
+    noise = NOISE * tol * now.states[0].system.times_as_far()
+    return xp.abs(score - previous) > noise, previous
 
 
 def _holds(ids: VertexIds, others: VertexIds) -> bool:

@@ -58,7 +58,7 @@ def next_state(
     laps.lap("clusters")
     facts |= state.scores.facts()
     state, alerts = named(state, graph, found)
-    changed, previous = score_changes(before, place, score, settings.rule.tol)
+    changed, previous = score_changes(before, place, state.scores, settings.rule.tol)
     if sellers is not None:
         changed &= ~sellers
     frames = frames_of(graph, found, state, score, is_seed, (changed, previous))

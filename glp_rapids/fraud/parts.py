@@ -13,7 +13,7 @@ from glp_rapids.fraud import seeds as seed_lists
 from glp_rapids.fraud.known import with_hubs
 from glp_rapids.fraud.moved import moved
 from glp_rapids.fraud.score_state import ScoreState
-from glp_rapids.fraud.scores import Rule
+from glp_rapids.fraud.scores import Rule, how_far_off
 from glp_rapids.fraud.system import Fixed
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.vertex_ids import VertexIds
@@ -58,7 +58,7 @@ class Parts(NamedTuple):
             "seeds": self.seeds_inside,
             "rounds": sum(effort.rounds for effort in efforts),
             "pushed": sum(effort.entries for effort in efforts),
-            "error": sum(state.error for state in self.states),
+            **how_far_off(self.states),
         }
 
     def kind_columns(self, index: Array, kind: str, every: bool = False) -> dict[str, Any]:

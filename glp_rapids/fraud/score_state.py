@@ -46,7 +46,7 @@ class ScoreState:
     """Scores of one graph that another call may go on from.
 
     It is never changed: `follow` returns another one. All residuals of it are exactly those of its
-    numbers, so however often it is followed its scores are within ``error`` of the exact ones.
+    numbers, so however often it is followed its scores are off by what ``error`` says at the most.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ScoreState:
 
     @property
     def error(self) -> float:
-        """How far a score may be off the exact one; infinite if ``damping`` is 1."""
+        """How far scores of vertices may be off that trade no more than the mean; or infinite."""
         return self.system.error(self.effort.residual)
 
     @property

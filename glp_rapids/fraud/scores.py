@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -66,7 +67,9 @@ def account_scores(
     damping
         What is left of a score at each step away from the seeds, above 0 and at most 1.
     tol
-        How far a score may be off the exact one, above 0 and at most 1.
+        How far the score of an account may be off the exact one that trades no more than accounts
+        do on average, above 0 and at most 1. Those of larger ones may be off by as much more as the
+        root of what they trade is larger, as scores themselves may be.
     max_iter
         How many rounds are made at the most; a warning says when that was too few for ``tol``.
     good : list, array or Series of ids, optional
@@ -76,7 +79,7 @@ def account_scores(
         they are seeds. None: there is no such limit.
     previous : frame, optional
         An earlier result, of a slightly different graph or blacklist: whence to start. What comes
-        out is within ``tol`` of the exact scores, too, so within twice of what it would be without.
+        out is as near the exact scores, so within twice ``tol`` of what it would be without.
         Accounts may have come and gone. Needs a ``damping`` below 1.
     absent : {"raise", "drop"}
         What becomes of seeds that are no vertex: an error, or nothing, with a warning if no seed is
@@ -91,10 +94,10 @@ def account_scores(
         first in their order if several are), and a column ``score_<kind>`` for each: the part of
         the score that its seeds make; parts add up. Every vertex once, sorted by id.
         ``.attrs["glp"]``: ``damping``, ``sweeps``, rounds that were made, ``pushed``, entries that
-        they read, ``error``, how far scores may be off (infinite if ``damping`` is 1),
-        ``converged``, ``seeds`` and ``good``, how many vertices are known (hubs among the good),
-        ``absent``, how many ids of the blacklist are no vertex, ``device``, ``seconds``,
-        ``peak_memory``.
+        they read, ``error``, how far scores may be off of accounts that trade ``mean_weight`` or
+        less (infinite if ``damping`` is 1), ``converged``, ``seeds`` and ``good``, how many
+        vertices are known (hubs among the good), ``absent``, how many ids of the blacklist are no
+        vertex, ``device``, ``seconds``, ``peak_memory``.
 
     Raises
     ------
@@ -182,7 +185,7 @@ def score_frame(graph: Graph, known: Known, rule: Rule, previous: Any = None) ->
         "damping": rule.damping,
         "sweeps": sum(state.effort.rounds for state in states),
         "pushed": sum(state.effort.entries for state in states),
-        "error": sum(state.error for state in states),
+        **how_far_off(states),
         "converged": all(state.converged for state in states),
         "seeds": int(known.fixed.seeds.size),
         "good": int(known.fixed.good.size),
@@ -192,6 +195,14 @@ def score_frame(graph: Graph, known: Known, rule: Rule, previous: Any = None) ->
         "peak_memory": memory_in_use(graph.device),
     }
     return kinds.set_attributes(graph.frame(columns), facts)
+
+
+def how_far_off(states: Sequence[ScoreState]) -> dict[str, float]:
+    """Say how far the scores may be off that states add up to, and what the mean trades."""
+    return {
+        "error": sum(state.error for state in states),
+        "mean_weight": min((state.system.mean for state in states), default=0.0),
+    }
 
 
 def _of_kinds(graph: Graph, known: Known, rule: Rule, previous: Any) -> list[ScoreState]:

@@ -10,7 +10,12 @@ sqrt(d[v]) it says that y[v] is the damped mean of its neighbours, y[v] = dampin
 d[v] * y[u]. Let P be these shares among the vertices that are not fixed; rows of P add up to at
 most 1, so (1 - damping P)^-1 is not negative and its rows add up to at most 1 / (1 - damping). If
 no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping),
-and no score by more than sqrt(largest d) * e / (1 - damping).
+and no score by more than sqrt(d[v]) * e / (1 - damping).
+
+Scores, too, may be as large as sqrt(d[v]) times the largest y. One ``tol`` for all would ask of a
+merchant with a million customers, where the errors of all do add up, a thousand times what it asks
+of an account with one, and residuals of everybody would have to be so small for his sake alone. So
+scores are to be within ``tol * max(1, sqrt(d[v] / mean d))``.
 
 Numbers are y in units of 2^(exponent - 56), 64-bit integers. What v hears from u is cut to such a
 unit once, towards 0: integer((w / d[v]) * (damping * number[u])); and the residual of v is exactly
@@ -29,8 +34,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
+from glp_rapids.common.scans import integer_sum, number_where
 from glp_rapids.common.segments import times_power
-from glp_rapids.device import module_on
+from glp_rapids.device import device_of, module_on
 from glp_rapids.fraud.totals import row_weights
 from glp_rapids.graph.graph import Graph
 
@@ -60,7 +66,8 @@ class System:
     fixed : Fixed
         No vertex is both.
     damping, tol
-        What is left of a score at each step; how far scores may be off.
+        What is left of a score at each step; how far the scores of vertices may be off that trade
+        no more than the mean, see above.
     exponent : int, optional
         That of earlier numbers, which is kept where they are not to be scaled anew.
     """
@@ -86,8 +93,9 @@ class System:
         self.clamp = xp.zeros(self.total.size, np.int64)
         self.clamp[heard] = self._integers(clamps)
         self.most = int(self.clamp.max()) if heard.size else 0
-        largest = xp.where(self.fixed, 0.0, self.total).max() if self.total.size else 0.0
-        self.largest_root = math.sqrt(float(largest))
+        free = xp.where(self.fixed, 0.0, self.total)
+        largest = float(free.max()) if free.size else 0.0
+        self.mean = _mean(free, largest)
 
     @cached_property
     def root(self) -> Array:
@@ -101,24 +109,32 @@ class System:
 
     @property
     def allowed(self) -> int:
-        """The largest residual with which the scores are within ``tol``, or as near as can be."""
+        """The largest residual with which scores are as near as asked, or as near as can be."""
         gap = 1.0 - self.damping or HARMONIC
         least = math.ceil(min(SETTLES * self._allowance / gap, float(1 << BITS)))
-        if not self.largest_root:
+        if not self.mean:
             return least
         # where seeds trade far more than all others, any residual will do
-        power = min(BITS - self.exponent, 2 * BITS + math.frexp(self.largest_root)[1])
-        wanted = math.ldexp(self.tol / self.largest_root, power) - CLAMPED
+        root = math.sqrt(self.mean)
+        power = min(BITS - self.exponent, 2 * BITS + math.frexp(root)[1])
+        wanted = math.ldexp(self.tol / root, power) - CLAMPED
         return max(least, min(math.floor(wanted * gap) - self._allowance, 1 << BITS))
 
     def error(self, residual: int) -> float:
-        """Bound how far scores are off, given the largest residual; infinite if damping is 1."""
-        if not self.largest_root:
+        """Bound how far scores are off of vertices that trade no more than the mean.
+
+        Given the largest residual; infinite if damping is 1.
+        """
+        if not self.mean:
             return 0.0
         if self.damping == 1:
             return math.inf
         units = (residual + self._allowance) / (1.0 - self.damping) + CLAMPED
-        return float(np.ldexp(units * self.largest_root, self.exponent - BITS))
+        return float(np.ldexp(units * math.sqrt(self.mean), self.exponent - BITS))
+
+    def times_as_far(self) -> Array:
+        """Return how many times as far the score of each vertex may be off."""
+        return times_as_far(self.root, self.mean)
 
     def clamped(self, numbers: Array) -> Array:
         """Give the fixed vertices their numbers; those of others stay."""
@@ -147,3 +163,21 @@ class System:
         xp, scaled = module_on(self.graph.device), values.copy()
         times_power(scaled, BITS - self.exponent, scaled)
         return xp.rint(scaled, out=scaled).astype(np.int64)
+
+
+def _mean(values: Array, largest: float) -> float:
+    """Return the mean of what is above 0; the same in any order, as it is added up in integers."""
+    if not largest:
+        return 0.0
+    shift = 62 - values.size.bit_length() - math.frexp(largest)[1]
+    scaled = values.copy()
+    times_power(scaled, shift, scaled)
+    return math.ldexp(integer_sum(scaled.astype(np.int64)) / number_where(values > 0), -shift)
+
+
+def times_as_far(root: Array, mean: float) -> Array:
+    """Return how many times as far scores may be off as those of vertices that trade the mean.
+
+    ``root``: of what the vertices trade.
+    """
+    return module_on(device_of(root)).maximum(root / (math.sqrt(mean) or 1.0), 1.0)
