@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module, device_of, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Kind
@@ -108,8 +109,11 @@ def score_changes(
         previous = before.scores
     else:
         previous = moved(before.scores, place, score.size)
-    noise = NOISE * tol * now.states[0].system.times_as_far()
-    return xp.abs(score - previous) > noise, previous
+    apart = xp.abs(score - previous)
+    changed = apart > NOISE * tol
+    few = places_where(changed)
+    changed[few] = apart[few] > NOISE * tol * now.states[0].system.times_as_far(few)
+    return changed, previous
 
 
 def _holds(ids: VertexIds, others: VertexIds) -> bool:

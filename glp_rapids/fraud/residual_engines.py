@@ -254,17 +254,14 @@ class CpuEngine(ArrayEngine):
 
     def residuals(self, numbers: np.ndarray) -> np.ndarray:
         """Compute the residual of every vertex."""
-        threads = self._threads()
-        found = np.empty_like(numbers)
-        said = self.system.damping * numbers
-        call(partial(self._kernels.residuals, threads), *self._arrays, said, numbers, found)
+        found, residuals = np.empty_like(numbers), partial(self._kernels.residuals, self._threads())
+        call(residuals, *self._arrays, self.system.damping, numbers, found)
         return found
 
     def residuals_of(self, rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Compute the residuals of some vertices."""
-        found = np.empty(rows.size, np.int64)
-        said = self.system.damping * numbers
-        call(self._kernels.residuals_of, rows, *self._arrays, said, numbers, found)
+        found, residuals_of = np.empty(rows.size, np.int64), self._kernels.residuals_of
+        call(residuals_of, rows, *self._arrays, self.system.damping, numbers, found)
         return found
 
     def push(

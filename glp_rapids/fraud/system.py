@@ -34,10 +34,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
-from glp_rapids.common.scans import integer_sum, number_where
 from glp_rapids.common.segments import times_power
 from glp_rapids.device import device_of, module_on
-from glp_rapids.fraud.totals import row_weights
+from glp_rapids.fraud.totals import mean_traded, row_weights
 from glp_rapids.graph.graph import Graph
 
 Array = Any
@@ -93,9 +92,7 @@ class System:
         self.clamp = xp.zeros(self.total.size, np.int64)
         self.clamp[heard] = self._integers(clamps)
         self.most = int(self.clamp.max()) if heard.size else 0
-        free = xp.where(self.fixed, 0.0, self.total)
-        largest = float(free.max()) if free.size else 0.0
-        self.mean = _mean(free, largest)
+        self.mean = mean_traded(self.total, self.fixed)
 
     @cached_property
     def root(self) -> Array:
@@ -132,9 +129,9 @@ class System:
         units = (residual + self._allowance) / (1.0 - self.damping) + CLAMPED
         return float(np.ldexp(units * math.sqrt(self.mean), self.exponent - BITS))
 
-    def times_as_far(self) -> Array:
-        """Return how many times as far the score of each vertex may be off."""
-        return times_as_far(self.root, self.mean)
+    def times_as_far(self, vertices: Array) -> Array:
+        """Return how many times as far the scores of some vertices may be off."""
+        return times_as_far(self.root[vertices], self.mean)
 
     def clamped(self, numbers: Array) -> Array:
         """Give the fixed vertices their numbers; those of others stay."""
@@ -163,16 +160,6 @@ class System:
         xp, scaled = module_on(self.graph.device), values.copy()
         times_power(scaled, BITS - self.exponent, scaled)
         return xp.rint(scaled, out=scaled).astype(np.int64)
-
-
-def _mean(values: Array, largest: float) -> float:
-    """Return the mean of what is above 0; the same in any order, as it is added up in integers."""
-    if not largest:
-        return 0.0
-    shift = 62 - values.size.bit_length() - math.frexp(largest)[1]
-    scaled = values.copy()
-    times_power(scaled, shift, scaled)
-    return math.ldexp(integer_sum(scaled.astype(np.int64)) / number_where(values > 0), -shift)
 
 
 def times_as_far(root: Array, mean: float) -> Array:

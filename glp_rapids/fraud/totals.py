@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.scans import integer_sum, number_where
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.parallel import threads_available
@@ -20,6 +22,27 @@ def row_weights(graph: Graph) -> Array:
     Of 5.5 million integers on two busy cores: 16 ms, the graph's way 42.
     """
     return graph.keep("row weights", lambda: _integer_sums(graph))
+
+
+def mean_traded(totals: Array, fixed: Array) -> float:
+    """Return the mean of what is above 0 of vertices that are not fixed, or 0.
+
+    It is the same in any order, and on any device, as it is added up in integers.
+    """
+    xp, bits = array_module(totals), 62 - totals.size.bit_length()
+    if xp is np:
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels import cpu_residuals
+
+        threads = threads_available() if totals.size >= PARALLEL_FROM else 1
+        largest, (count, sums) = np.zeros(threads), np.zeros((2, threads), np.int64)
+        root = cpu_residuals.survey(threads, totals, fixed, bits, largest, count, sums)
+        return int(sums.sum()) / max(int(count.sum()), 1) / root / root
+    free = xp.where(fixed, 0.0, totals)
+    largest = float(free.max()) if free.size else 0.0
+    root = math.ldexp(1.0, (bits - math.frexp(largest)[1]) // 2)
+    total = integer_sum((free * root * root).astype(np.int64))
+    return total / max(number_where(free > 0), 1) / root / root
 
 
 def _integer_sums(graph: Graph) -> Array:

@@ -153,6 +153,13 @@ class CSR(Rows):
     def degree(self) -> Array:
         return self.indptr[1:] - self.indptr[:-1]
 
+    def largest_degree(self) -> int:
+        if array_module(self.indptr) is not np:
+            return super().largest_degree()
+        firsts = range(0, self.number_of_vertices, IN_CACHE)
+        degrees = (np.diff(self.indptr[first : first + IN_CACHE + 1]) for first in firsts)
+        return max((int(some.max()) for some in degrees), default=0)
+
     @property
     def ascends(self) -> bool:
         return True

@@ -9,6 +9,8 @@ A kernel returns early once ``stop[0]`` is not 0, and what it returns then means
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from glp_rapids.jit.cache import kept
@@ -50,7 +52,42 @@ def totals(team, indptr, indices, weights, totals, beyond):
 
 
 @part
-def _residual(v, indptr, indices, weights, total, said, numbers):
+def _surveyed(thread, threads, totals, fixed, largest, count):
+    most, free = 0.0, 0
+    for v in range(totals.size * thread // threads, totals.size * (thread + 1) // threads):
+        total = 0.0 if fixed[U64(v)] else totals[U64(v)]
+        most, free = max(most, total), free + (total > 0)
+    largest[thread], count[thread] = most, free
+
+
+@part
+def _summed(thread, threads, totals, fixed, power, sums):
+    found = np.int64(0)
+    for v in range(totals.size * thread // threads, totals.size * (thread + 1) // threads):
+        if not fixed[U64(v)]:
+            found += np.int64(totals[U64(v)] * power * power)
+    sums[thread] = found
+
+
+@ParallelKernel
+def survey(team, totals, fixed, bits, largest, count, sums):
+    """Add up, for each thread, the totals of its vertices that are not fixed, in fixed point.
+
+    The unit is such that the largest of all has ``bits`` bits, or one more; ``largest``, ``count``:
+    for each thread the largest and how many are above 0. Returns the root of a unit's inverse.
+    """
+    together(team, _surveyed, (team.threads, totals, fixed, largest, count))
+    most = 0.0
+    for thread in range(team.threads):
+        most = max(most, largest[thread])
+    # twice a root, as the power itself may be beyond float64
+    root = math.ldexp(1.0, (bits - math.frexp(most)[1]) // 2)
+    together(team, _summed, (team.threads, totals, fixed, root, sums))
+    return root
+
+
+@part
+def _residual(v, indptr, indices, weights, total, damping, numbers):
     heard = np.int64(0)
     if total[v] < np.inf:
         weighted = weights.size > 0
@@ -58,36 +95,38 @@ def _residual(v, indptr, indices, weights, total, said, numbers):
         last = indices.size - 1
         for p in range(indptr[v], indptr[v + ONE]):
             u = U64(indices[U64(p)])
-            prefetch(said, U64(indices[U64(min(p + AHEAD, last))]))
+            prefetch(numbers, U64(indices[U64(min(p + AHEAD, last))]))
             if u == v:
                 continue
             if weighted:
                 share = np.float64(weights[U64(p)]) / total[v]
-            heard += np.int64(share * said[u])
+            heard += np.int64(share * (damping * np.float64(numbers[u])))
         heard -= numbers[v]
     return heard
 
 
 @part
-def _residuals_some(thread, threads, indptr, indices, weights, total, said, numbers, found, stop):
+def _residuals_some(
+    thread, threads, indptr, indices, weights, total, damping, numbers, found, stop
+):  # fmt: skip
     for chunk in range(thread, (total.size + CHUNK - 1) // CHUNK, threads):
         if stop[0] != 0:
             return
         for row in range(chunk * CHUNK, min(total.size, (chunk + 1) * CHUNK)):
             v = U64(row)
-            found[v] = _residual(v, indptr, indices, weights, total, said, numbers)
+            found[v] = _residual(v, indptr, indices, weights, total, damping, numbers)
 
 
 @ParallelKernel
-def residuals(team, indptr, indices, weights, total, said, numbers, found, stop):
+def residuals(team, indptr, indices, weights, total, damping, numbers, found, stop):
     """Fill in ``found``, the residual of every vertex.
 
     ``weights`` of no elements: each entry weighs one. ``total``: what the entries of a row weigh
     without its self-loop; infinite for vertices without a residual, on whom nothing is pushed
-    then. ``said``: what all neighbours hear of a vertex, the damping times its number.
+    then.
     """
     together(team, _residuals_some, (
-        team.threads, indptr, indices, weights, total, said, numbers, found, stop,
+        team.threads, indptr, indices, weights, total, damping, numbers, found, stop,
     ))  # fmt: skip
 
 
@@ -131,9 +170,9 @@ def above(team, indptr, residual, allowed, works):
 
 
 @jit
-def residuals_of(rows, indptr, indices, weights, total, said, numbers, found, stop):
+def residuals_of(rows, indptr, indices, weights, total, damping, numbers, found, stop):
     """Fill in ``found``, the residuals of some vertices; the rest is as in `residuals`."""
     for i in range(rows.size):
         if stop[0] != 0:
             return
-        found[i] = _residual(U64(rows[i]), indptr, indices, weights, total, said, numbers)
+        found[i] = _residual(U64(rows[i]), indptr, indices, weights, total, damping, numbers)
