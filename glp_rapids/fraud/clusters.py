@@ -353,7 +353,8 @@ def _agreed(graph: Graph) -> Array:
     What an account pays to itself has no vote: it could keep itself out of its ring with that.
     """
     row = graph.row_indices()
-    votes = array_module(row).zeros(row.size, dtype=np.int64)
+    xp = array_module(row)
+    votes = xp.zeros(row.size, dtype=np.int64)
     loops = row == graph.indices
     trades = without(graph, loops) if any_true(loops) else graph
     # a run is bound by its steps, not by its entries: so several are one, of as many copies
@@ -364,6 +365,8 @@ def _agreed(graph: Graph) -> Array:
         prepared, options = prepare(copies(trades, number), {"device": graph.device})
         labels = run(prepared, Classic(), replace(options, seed=seed, warns=not made)).labels
         own = labels.reshape(number, graph.number_of_vertices)
-        votes += (own[:, row] == own[:, graph.indices]).sum(axis=0)
+        # a run after the other on a CPU, whose cache does not hold more
+        for some in own if graph.device == "cpu" else (own,):
+            votes += xp.atleast_2d(some[..., row] == some[..., graph.indices]).sum(axis=0)
         seed, made = seed + 1, made + number
     return 2 * votes > RUNS

@@ -14,14 +14,11 @@ import numpy as np
 from glp_rapids.common.segments import (
     integer_sums,
     segment_ids,
-    segment_offsets,
     segment_ranges,
-    segment_sums,
 )
 from glp_rapids.device import array_module, to_host
 from glp_rapids.fraud.system import System
-from glp_rapids.fraud.totals import PARALLEL_FROM
-from glp_rapids.graph.graph import Graph
+from glp_rapids.fraud.totals import PARALLEL_FROM, entries_of
 from glp_rapids.jit.interrupts import call
 from glp_rapids.jit.parallel import threads_available
 
@@ -273,24 +270,6 @@ class CpuEngine(ArrayEngine):
             push, *self._arrays, self.system.damping, numbers, residual, np.int64(allowed),
             np.int64(entries), np.int64(rounds),
         ))  # fmt: skip
-
-
-def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:
-    """List the entries of some rows: each one's row, as a place in ``rows``, the entry, offsets."""
-    xp = array_module(graph.indptr)
-    starts = graph.indptr[rows]
-    offsets = segment_offsets(graph.indptr[rows + 1] - starts)
-    of = segment_ids(offsets, np.int64, int(offsets[-1]))
-    return of, xp.arange(of.size) - (offsets[:-1] - starts)[of], offsets
-
-
-def row_weights_of(graph: Graph, rows: Array) -> Array:
-    """Sum the weights of some rows without their self-loops, as the graph does for all."""
-    xp = array_module(graph.indptr)
-    of, entry, offsets = entries_of(graph, rows)
-    other = rows[of] != graph.indices[entry]
-    amounts = other if graph.weights is None else xp.where(other, graph.weights[entry], 0)
-    return segment_sums(amounts, offsets)
 
 
 def engine_of(system: System) -> Engine:

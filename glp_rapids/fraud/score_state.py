@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module, module_on
 from glp_rapids.fraud.moved import moved
-from glp_rapids.fraud.residual_engines import Engine, engine_of, entries_of, row_weights_of
+from glp_rapids.fraud.residual_engines import Engine, engine_of
 from glp_rapids.fraud.system import HARMONIC, Fixed, System
-from glp_rapids.fraud.totals import sums_are_of_64_bits
+from glp_rapids.fraud.totals import entries_of, row_weights_of, sums_are_of_64_bits
 from glp_rapids.graph.graph import Graph
 
 Array = Any
@@ -94,8 +96,7 @@ class ScoreState:
         state = object.__new__(cls)
         state.system = System(graph, fixed, damping, tol, exponent)
         state.numbers, state.residual = numbers, engine_of(state.system).residuals(numbers)
-        largest = int(array_module(numbers).abs(state.residual).max()) if numbers.size else 0
-        state.effort = Effort(rounds, entries, largest)
+        state.effort = Effort(rounds, entries, _largest(state.residual))
         return state
 
     @cached_property
@@ -146,6 +147,8 @@ class ScoreState:
         size = graph.number_of_vertices
         if place is not None:
             of_vertices = [moved(one, place, size) for one in of_vertices]
+        elif touched is not None:
+            of_vertices = [one.copy() for one in of_vertices]
         numbers = of_vertices[0]
         if touched is not None:
             residual, was_fixed, total = of_vertices[1:]
@@ -153,7 +156,7 @@ class ScoreState:
             changed = ~(stayed if place is None else moved(stayed, place, size))
             changed[touched] = True
             rows = places_where(changed)
-            total = _spread(row_weights_of(graph, rows), rows, total)
+            total[rows] = row_weights_of(graph, rows)
             graph.keep("row weights", lambda: total)
         system = System(graph, fixed, old.damping, old.tol, old.exponent)
         engine = engine_of(system)
@@ -171,7 +174,7 @@ class ScoreState:
             changed |= system.fixed != was_fixed
             changed |= _around(graph, places_where(before != numbers))
             rows = places_where(changed)
-            residual = _spread(engine.residuals_of(rows, numbers), rows, residual)
+            residual[rows] = engine.residuals_of(rows, numbers)
         state = object.__new__(ScoreState)
         state._settle(system, engine, numbers, residual, max_iter)
         return state
@@ -201,7 +204,6 @@ def settle(
     entries = system.graph.number_of_edges
     allowed, rounds, pushed = system.allowed, 0, 0
     radius = min(system.damping, 1.0 - HARMONIC)
-    xp = array_module(numbers)
     while rounds < max_iter:
         pushes = engine.push(numbers, residual, allowed, entries // ROUND, max_iter - rounds)
         rounds, pushed = rounds + pushes.rounds, pushed + pushes.entries
@@ -215,8 +217,16 @@ def settle(
             rounds, pushed = rounds + 1, pushed + entries
             if rounds == max_iter or engine.above(residual, allowed) * SWEEP < entries:
                 break
-    largest = int(xp.abs(residual).max()) if residual.size else 0
-    return numbers, residual, Effort(rounds, pushed, largest)
+    return numbers, residual, Effort(rounds, pushed, _largest(residual))
+
+
+def _largest(residual: Array) -> int:
+    xp = array_module(residual)
+    if not residual.size:
+        return 0
+    if xp is not np:  # where each kind of reduction is compiled anew
+        return int(xp.abs(residual).max())
+    return max(int(residual.max()), -int(residual.min()))
 
 
 def _factors(radius: float) -> Iterator[float]:
@@ -227,13 +237,6 @@ def _factors(radius: float) -> Iterator[float]:
     while True:
         yield factor
         factor = 1.0 / (1.0 - radius**2 * factor / 4)
-
-
-def _spread(values: Array, places: Array, among: Array) -> Array:
-    """Return a copy of an array with some values at some places."""
-    whole = among.copy()
-    whole[places] = values
-    return whole
 
 
 def _around(graph: Graph, vertices: Array) -> Array:

@@ -153,13 +153,24 @@ def inserted(
     """Insert ids before ``place`` in others; ``left``: which of all these to keep (None: all)."""
     if not len(more):
         return ids if left is None or left.size == len(ids) else taken(ids, left)
-    order = np.insert(np.arange(len(ids)), place, len(ids) + np.arange(len(more)))
-    order = order if left is None else order[left]
+    # Numba takes longer to import than a small graph takes to build
+    from glp_rapids.fraud.kernels import matching
+
+    left = np.arange(len(ids) + len(more)) if left is None else left
+
+    def among(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        values = np.empty(left.size, np.result_type(one, other))
+        bits = np.dtype(f"u{values.itemsize}")  # of whatever type they are, by one kernel
+        old, new = (np.ascontiguousarray(each, values.dtype).view(bits) for each in (one, other))
+        matching.insert(place, old, new, left, values.view(bits))
+        return values
+
     columns = []
     for one, other in zip(ids.columns, more.columns, strict=True):
         if one.family == "integer":
-            values = np.concatenate([one.values, other.values])[order]
+            values = among(one.values, other.values)
         else:
+            order = among(np.arange(len(ids)), len(ids) + np.arange(len(more)))
             values = pd.concat([one.values, other.values], ignore_index=True)
             values = values.take(order).reset_index(drop=True)
         columns.append(IdColumn(values, one.family, one.dtype))

@@ -12,9 +12,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from glp_rapids.graph import sort_gpu
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts, parts_of_rows
+
+FEW = 16  # vertices for each pair, from which on pairs are sorted by comparing
 
 
 def merged_entries(
@@ -46,6 +49,8 @@ def sorted_entries(
 
     ``symmetric`` adds the reverse of every pair but of self-loops.
     """
+    if source.size * FEW < number_of_vertices:  # counting would go through all vertices four times
+        return sort_gpu.sorted_entries(source, destination, number_of_vertices, symmetric)
     by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)

@@ -171,11 +171,9 @@ class BucketEngine:
 
     def changed_since(self, version: int) -> np.ndarray:
         window = self.window()
-        rank = self._held.places.ranks()
         here = np.zeros(len(window.vertices), dtype=bool)
         for places, when in self._held.changes:
-            index = rank[places[when > version]]
-            here[index[index >= 0]] = True
+            here[self._held.places.ranks_of(places[when > version])] = True
         return np.flatnonzero(here)
 
     def _with(self, held: _Held, version: int) -> BucketEngine:

@@ -6,7 +6,7 @@ without transactions keeps its place until the next merge, so that what was note
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -44,6 +44,8 @@ class Places:
     capacity: int
     free: np.ndarray
     used: int = 0  # of those that were free
+    # of every place the rank at the last merge, -1: none; and which of those stayed
+    ranked: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def none(cls, ids: VertexIds, capacity: int) -> Places:
@@ -118,11 +120,13 @@ class Places:
         if inside.size == union.size == self.old:
             return self
         ids = sorted_ids.inserted(self.sorted.ids, union.fresh.ids, union.before, inside)
-        places = union.places[inside]
-        taken = np.zeros(self.capacity, dtype=bool)
-        taken[places] = True
-        free = np.flatnonzero(~taken).astype(np.int32)
-        return Places(SortedIds(ids, places), (), self.capacity, free)
+        places, free = union.places[inside], self.free[self.used :]
+        if inside.size < union.size:
+            gone = np.ones(union.size, dtype=bool)
+            gone[inside] = False
+            free = np.sort(np.concatenate([free, union.places[gone]])).astype(np.int32)
+        ranked = union.rank_of_place, inside
+        return Places(SortedIds(ids, places), (), self.capacity, free, ranked=ranked)
 
     def ranks(self) -> np.ndarray:
         """Return the rank of the id at every place, -1 where none is; there are no fresh ids."""
@@ -130,9 +134,22 @@ class Places:
 
     @cached_property
     def _kept_ranks(self) -> np.ndarray:
-        return self._ranks(self.sorted.value)
-
-    def _ranks(self, places):
         rank = np.full(self.capacity, -1, dtype=np.int32)
-        rank[places] = np.arange(places.size, dtype=np.int32)
+        rank[self.sorted.value] = np.arange(self.old, dtype=np.int32)
         return rank
+
+    def ranks_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the ranks of the ids at some places that have any; there are no fresh ids.
+
+        After a merge not all need be ranked for these.
+        """
+        if self.ranked is None:
+            rank = self.ranks()[places]
+            return rank[rank >= 0]
+        of_union, inside = self.ranked
+        before = of_union[places]
+        before = before[before >= 0]
+        rank = np.searchsorted(inside, before)
+        stays = rank < inside.size
+        stays[stays] = inside[rank[stays]] == before[stays]
+        return rank[stays]

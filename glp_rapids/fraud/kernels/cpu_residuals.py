@@ -28,18 +28,26 @@ part = compiled(error_model="numpy")
 
 
 @part
+def _total(v, indptr, indices, weights):
+    """Add up a row without its self-loop; -1: that is beyond int64."""
+    weighted, total = weights.size > 0, np.int64(0)
+    for p in range(indptr[v], indptr[v + ONE]):
+        if U64(indices[U64(p)]) != v:
+            total += weights[U64(p)] if weighted else 1
+            if total < 0:
+                return np.int64(-1)
+    return total
+
+
+@part
 def _totals_some(thread, threads, indptr, indices, weights, totals, beyond):
-    weighted = weights.size > 0
     for chunk in range(thread, (totals.size + CHUNK - 1) // CHUNK, threads):
         for row in range(chunk * CHUNK, min(totals.size, (chunk + 1) * CHUNK)):
-            v, total = U64(row), np.int64(0)
-            for p in range(indptr[v], indptr[v + ONE]):
-                if U64(indices[U64(p)]) != v:
-                    total += weights[U64(p)] if weighted else 1
-                    if total < 0:
-                        beyond[thread] = 1
-                        return
-            totals[v] = total
+            total = _total(U64(row), indptr, indices, weights)
+            if total < 0:
+                beyond[thread] = 1
+                return
+            totals[U64(row)] = total
 
 
 @ParallelKernel
@@ -49,6 +57,17 @@ def totals(team, indptr, indices, weights, totals, beyond):
     ``beyond``: of each thread whether a sum was beyond int64; the rest then means nothing.
     """
     together(team, _totals_some, (team.threads, indptr, indices, weights, totals, beyond))
+
+
+@jit
+def totals_of(rows, indptr, indices, weights, totals):
+    """Fill in the same of some rows; tell whether all sums are below 2**63."""
+    for i in range(rows.size):
+        total = _total(U64(rows[i]), indptr, indices, weights)
+        if total < 0:
+            return False
+        totals[i] = total
+    return True
 
 
 @part

@@ -42,6 +42,20 @@ def interleave(before, old_value, new_value, to_union, to_old, value, rank):
             rank[u64(of)] = i + j
 
 
+@kept
+def insert(before, old_value, new_value, left, value):
+    """Fill in the values of those of all ids that are left; the rest is as in `interleave`."""
+    j = 0
+    for i in range(left.size):
+        rank = left[u64(i)]
+        while j < before.size and before[u64(j)] + j < rank:
+            j += 1
+        if j < before.size and before[u64(j)] + j == rank:
+            value[u64(i)] = new_value[u64(j)]
+        else:
+            value[u64(i)] = old_value[u64(rank - j)]
+
+
 @compiled()
 def _move_some(thread, threads, values, place, after):
     size = place.size

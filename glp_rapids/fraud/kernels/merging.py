@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glp_rapids.common.segments import segment_offsets
+from glp_rapids.jit.cache import kept
 from glp_rapids.jit.cpu import compiled
 from glp_rapids.jit.interrupts import parts_of_rows
 from glp_rapids.jit.parallel import ParallelKernel, threads_available, together
@@ -87,25 +87,23 @@ def merged(
     count by age, if asked. Sums that are ``spare``, if any, are taken out of that list and may be
     overwritten.
     """
-    old = names.to_old >= 0
-    length = np.zeros(names.to_old.size, dtype=np.int64)
-    length[old] = base.indptr[1:] - base.indptr[:-1]
-    work = segment_offsets(length + (entries.indptr[1:] - entries.indptr[:-1]))
+    length = np.empty(names.to_old.size, dtype=np.int64)
+    work = np.empty(length.size + 1, dtype=np.int64)
+    _bound(base.indptr, entries.indptr, names.to_old, length, work)
     present = np.zeros(length.size, dtype=np.uint8)
     same = names.to_union.size == length.size
     for threads, cuts in _shares(work):
         _count(threads, cuts, base, entries, names, same, directed, length, present)
-    present[length > 0] = 1
-    left = np.flatnonzero(present)
-    to_new = np.cumsum(present, dtype=np.int32)
-    to_new -= 1
-    starts = segment_offsets(length)
+    to_new, left = np.empty(length.size, np.int32), np.empty(length.size, np.int64)
+    starts, indptr = np.empty_like(work), np.empty_like(work)
+    stay = _number(length, present, to_new, left, starts, indptr)
+    left, indptr = left[:stay], indptr[: stay + 1]
     columns = _columns(int(starts[-1]), spare)
     out = _Out(*columns, starts, to_new, to_new[names.to_union])
     all_stay = same and left.size == length.size
     for threads, cuts in _shares(work):
         _fill(threads, cuts, base, entries, names, same, all_stay, out)
-    sums = Sums(np.append(starts[left], starts[-1]), *columns)
+    sums = Sums(indptr, *columns)
     if faded is None:
         return sums, left, None
     # the same again with other units
@@ -149,6 +147,31 @@ def _shares(work):
         cuts = first + np.searchsorted(work[first : last + 1], cuts)
         cuts[0], cuts[-1] = first, last
         yield threads, cuts
+
+
+@kept
+def _bound(indptr, starts, to_old, length, work):
+    """Fill in how long rows were, and what all up to each and what came for them add up to."""
+    work[0] = 0
+    for row in range(length.size):
+        old = to_old[u64(row)]
+        was = indptr[u64(old + 1)] - indptr[u64(old)] if old >= 0 else 0
+        came = starts[u64(row + 1)] - starts[u64(row)]
+        length[u64(row)], work[u64(row + 1)] = was, work[u64(row)] + was + came
+
+
+@kept
+def _number(length, present, to_new, left, starts, indptr):
+    """Number the vertices that are left; fill in where rows are to begin. Returns how many are."""
+    entries, number = np.int64(0), 0
+    for row in range(length.size):
+        starts[u64(row)], to_new[u64(row)] = entries, number
+        if present[u64(row)] != 0 or length[u64(row)] > 0:
+            left[u64(number)], indptr[u64(number)] = row, entries
+            number += 1
+        entries += length[u64(row)]
+    starts[length.size], indptr[number] = entries, entries
+    return number
 
 
 @ParallelKernel
