@@ -17,7 +17,7 @@ from test_scores import decades
 
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import to_device, to_host
-from glp_rapids.fraud import account_scores, totals
+from glp_rapids.fraud import account_scores, explain, totals
 from glp_rapids.fraud.kernels import cpu_pushes
 from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
@@ -62,6 +62,19 @@ def test_amounts_over_nine_decades_around_a_hub(ids, device):
     seeds = host.vertex_index(ids)
     score = to_host(found["score"].to_numpy())
     assert as_near(score, exact_scores(host, seeds), 1e-4, host, seeds)
+
+
+def test_who_deals_with_a_seed_has_a_score_however_large(device):
+    """Of 100,000 partners of the hub one is a seed; nobody is pushed to for so little."""
+    hub = pd.DataFrame({"src": 0, "dst": np.arange(1, 100_001)})
+    found = account_scores(hub, [1], device=device)
+    facts, score = found.attrs["glp"], to_host(found["score"].to_numpy())
+    assert facts["pushed"] == 0
+    assert score[0] == pytest.approx(0.85 / 100_000**0.5)
+    assert (score[2:] == 0).all()
+    assert len(explain(hub, found, 0, device=device)) == 1
+    exact = exact_scores(as_graph(hub, device="cpu"), [1])
+    assert as_near(score, exact, 1e-4, as_graph(hub, device="cpu"), [1])
 
 
 def engines(system):

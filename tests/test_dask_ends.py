@@ -16,7 +16,7 @@ from dask_runs import assert_same, large_frame
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
 import dask.dataframe as dd
-from distributed import Future, futures_of, wait
+from distributed import Client, Future, futures_of, wait
 
 import glp_rapids.dask
 from glp_rapids.dask import WorkerLost, cluster, label_propagation, partitions
@@ -48,6 +48,33 @@ def test_who_cancels_a_run_ends_it_on_all_workers(client):
     with pytest.raises(RuntimeError, match="the run was cancelled"):
         label_propagation(edges, max_iter=1 << 30, tol=0.0, retain=False, way="auto")
     canceller.join()
+
+
+def test_a_client_that_is_none_or_closed_is_refused(client):
+    edges = dd.from_pandas(large_frame(400), npartitions=2)
+    with pytest.raises(TypeError, match=r"must be a distributed.Client, not 'tcp://x'; .* makes"):
+        label_propagation(edges, client="tcp://x")
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        pass
+    with pytest.raises(ValueError, match=r"client is closed; make another distributed\.Client"):
+        label_propagation(edges, client=other)
+
+
+def test_a_client_that_is_closed_in_a_run_ends_it(client):
+    other = Client(client.scheduler.address, set_as_default=False)
+
+    def close():
+        worker_of_a_rank(other)
+        other.close()
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    edges = dd.from_pandas(large_frame(40_000), npartitions=2)
+    with pytest.raises((RuntimeError, CancelledError), match=r"client was closed|cancelled"):
+        label_propagation(
+            edges, max_iter=1 << 30, tol=0.0, retain=False, way="auto", client=other
+        )  # fmt: skip
+    closer.join()
 
 
 def late_frame(client, frame):

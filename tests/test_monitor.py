@@ -61,6 +61,16 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
     assert {"new", "grown", "shrunk", "gone"} <= events
 
 
+def test_a_large_account_that_is_listed_has_changed(device):
+    """Its score, now known, is off by nothing, however large it is."""
+    rows = pd.DataFrame({"source": 0, "destination": np.arange(1, 4_001), "amount": 1.0,
+                         "time": pd.Timestamp("2026-01-01")})  # fmt: skip
+    watch = Monitor(SlidingWindow(days=5, device=device), [1], tol=0.1)
+    watch.update(rows)
+    changes = to_pandas(watch.update(add_seeds=[0]).changes)
+    assert changes[changes["vertex"] == 0]["score"].tolist() == [1.0]
+
+
 def test_ids_of_before_are_found_among_those_of_now():
     from glp_rapids.fraud.kernels.matching import places_of
 

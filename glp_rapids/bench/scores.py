@@ -3,7 +3,8 @@
 Rows are made-up transactions in order of time; those in a graph are the first three quarters, then
 as many that begin later by a share of them. Each call is the first on its graph; cold and warm
 calls take turns, and the best of the repeats counts. "pushed" is in multiples of all entries,
-"apart" how far the scores of the two are from one another at the most, in multiples of ``tol``.
+"apart" how far the scores of the two are from one another at the most, in multiples of what they
+may be off.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import choose, to_host
 from glp_rapids.fraud import account_scores
+from glp_rapids.fraud.system import times_as_far
+from glp_rapids.fraud.totals import row_weights
 from glp_rapids.graph.graph import Graph
 
 SHARES = 0.00035, 0.01, 0.1
@@ -80,10 +83,12 @@ def _row(graph: Graph, scored: Any, earlier: Any, repeats: int) -> dict[str, Any
                 seconds[way].append(1e3 * (time.perf_counter() - begin))
     pushed = {way: found.attrs["glp"]["pushed"] for way, found in results.items()}
     cold, warm = (to_host(found["score"].values) for found in results.values())
+    mean = results["cold"].attrs["glp"]["mean_weight"]
+    times = to_host(times_as_far(row_weights(graph) ** 0.5, mean))
     best = {way: min(times) for way, times in seconds.items()}
     return {
         "cold ms": best["cold"], "warm ms": best["warm"], "times": best["cold"] / best["warm"],
         "cold pushed": pushed["cold"] / graph.number_of_edges,
         "warm pushed": pushed["warm"] / graph.number_of_edges,
-        "apart": float(np.abs(cold - warm).max()) / TOLERANCE,
+        "apart": float((np.abs(cold - warm) / times).max()) / TOLERANCE,
     }  # fmt: skip

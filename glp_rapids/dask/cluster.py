@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -121,14 +121,12 @@ def _made_by_workers(
     edges: Any, vertices: Any, initial: Any, call: Call, client: Any
 ) -> list[Any]:
     import dask.dataframe as dd
-    from distributed import Future, Lock, default_client
+    from distributed import Future
 
     from glp_rapids.multigpu.dask_exchange import ExchangePlugin
 
-    client = default_client() if client is None else client
-    run = uuid.uuid4().hex
-    # the ranks of two runs would wait for each other's threads
-    with client.as_current(), Lock("glp-rapids"):
+    client, run = _client_of(client), uuid.uuid4().hex
+    with client.as_current(), _no_other_run(client):
         workers = sorted(_workers(client))
         if not workers:
             raise ValueError("client: the cluster has no workers; start some, or wait for them")
@@ -168,6 +166,34 @@ def _made_by_workers(
     return found
 
 
+def _client_of(given: Any) -> Any:
+    from distributed import Client, default_client
+
+    client = default_client() if given is None else given
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"client must be a distributed.Client, not {shown(client)}; "
+            "distributed.Client(address) makes one"
+        )
+    if client.status != "running":
+        raise ValueError(f"client is {client.status}; make another distributed.Client")
+    return client
+
+
+@contextlib.contextmanager
+def _no_other_run(client: Any) -> Iterator[None]:
+    """Wait for other runs on the cluster: their ranks and ours would wait for one another."""
+    from distributed import Lock
+
+    lock = Lock("glp-rapids")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        if client.status == "running":  # else the scheduler waits half a minute for it
+            lock.release()
+
+
 def _device_of(call: Call, client: Any, workers: list[str]) -> DeviceName:
     """Return where ranks run: on GPUs, if each worker has one that no other has."""
     if call.device == "cpu":
@@ -202,6 +228,8 @@ def _gpu_of_worker() -> WorkerGpu:
 
 def _workers(client: Any) -> set[str]:
     """Return the addresses of the cluster's workers."""
+    if client.status != "running":
+        raise RuntimeError("the client was closed during the run; call again with another one")
     # `scheduler_info` may be what the client last refreshed by itself, which has no workers
     return set(client.nthreads())
 

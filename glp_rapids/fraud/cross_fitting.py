@@ -175,5 +175,7 @@ def _cross_fitted(
         found = search.bfs(seeds.astype(graph.index_dtype), 1 << 40, False)
         hop[inside] = to_device(found.distance, graph.device)[inside]
         used.append(int(seeds.size))
-        error, mean = max(error, state.error), min(mean, state.system.mean)
-    return used, score, hop, {"error": error, "mean_weight": mean}
+        if state.system.mean:  # else none is off
+            error, mean = max(error, state.error), min(mean, state.system.mean)
+    off = {"error": error, "mean_weight": mean if mean < math.inf else 0.0}
+    return used, score, hop, off

@@ -81,7 +81,7 @@ def explain(
         ``contribution``: what the path adds to the score, the product over its steps of damping
         times weight over the root of what the edges of both ends weigh. Of a window also ``first``
         and ``last``, when the two traded at first and at last. No rows if the account is a seed
-        itself, or no seed reaches it.
+        itself, or its score is 0.
 
     Raises
     ------

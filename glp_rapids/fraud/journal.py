@@ -37,7 +37,8 @@ from glp_rapids.graph.vertex_ids import VertexIds
 FILE = re.compile(r"(state|batch)-(\d{8})\.glp")
 COLUMNS = ("source", "destination", "units", "time")
 AT_ONCE = 64  # batches after which a state is written
-RULES = 2  # from which scores and clusters follow; another number where these change
+RULES = 3  # from which scores and clusters follow; another number where these change
+COUNTS = 2  # those since which amounts by age and partners of hubs are what they are
 SHARE = 2  # or when they have so many rows as this part of the window
 
 
@@ -228,12 +229,12 @@ def read_state(
     facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
     window, options = SlidingWindow(**facts["window"], device=device), facts["monitor"]
     fades, amounts = options["half_life"] is not None, options["weight"] == "amount"
-    depends = (fades and amounts) or options["hubs"] is not None or batches
-    if facts.get("rules") != RULES and depends:
+    rules, counts = facts.get("rules", 0), (fades and amounts) or options["hubs"] is not None
+    if rules != RULES and (batches or (counts and rules < COUNTS)):
         raise ValueError(
             f"{path_of(folder, 'state', tick)} is of another version, for which amounts by age, "
-            "partners of hubs and what accounts pay to themselves counted otherwise; start a new "
-            "Monitor"
+            "partners of hubs and what accounts pay to themselves counted otherwise, or scores "
+            "were nearer the exact ones; start a new Monitor"
         )
     if fades:
         window.fades(span(options["half_life"], "half_life"), amounts)

@@ -192,8 +192,8 @@ class Monitor:
             parent) or "gone";
             ``parents``, a list of ids; ``joined`` and ``left``, how many members did; ``score``,
             the mean of its members; ``delta``, by how much that has changed.
-            ``changes``: accounts whose score has changed by more than twice what it may be off, by
-            ``vertex``: ``score``, ``previous`` (0 for who has come); and ``kind``, if seeds have.
+            ``changes``: accounts whose score has changed by more than twice what it may now be off,
+            by ``vertex``: ``score``, ``previous`` (0 for who has come); ``kind``, if seeds have.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
             ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
             ``score``, ``is_seed``, by vertex.

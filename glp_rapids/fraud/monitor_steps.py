@@ -72,7 +72,8 @@ def _warn_without_seeds(before: parts.Parts | None, state: State, first: bool) -
         warn_caller("there are no seeds: every score is 0; name some by add_seeds")
     elif before is not None and before.seeds_inside:
         number = sum(map(len, state.seeds.values()))
-        warn_caller(f"none of {number} seeds is in the window any more: every score is 0")
+        why = f"none of {number} seeds is in the window any more" if number else "no seed is left"
+        warn_caller(f"{why}: every score is 0")
 
 
 def _scored(

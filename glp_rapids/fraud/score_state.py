@@ -102,7 +102,7 @@ class ScoreState:
     @cached_property
     def scores(self) -> Array:
         """The scores, by vertex; not to be written to."""
-        return self.system.scores(self.numbers)
+        return self.system.scores(self.numbers, self.residual)
 
     @property
     def error(self) -> float:

@@ -68,8 +68,9 @@ def account_scores(
         What is left of a score at each step away from the seeds, above 0 and at most 1.
     tol
         How far the score of an account may be off the exact one that trades no more than accounts
-        do on average, above 0 and at most 1. Those of larger ones may be off by as much more as the
-        root of what they trade is larger, as scores themselves may be.
+        do on average (those that are neither seeds, good nor hubs), above 0 and at most 1. Those of
+        larger ones may be off by as much more as the root of what they trade is larger, as scores
+        themselves may be: with a million times the average, by 1000 ``tol``.
     max_iter
         How many rounds are made at the most; a warning says when that was too few for ``tol``.
     good : list, array or Series of ids, optional
@@ -79,7 +80,7 @@ def account_scores(
         they are seeds. None: there is no such limit.
     previous : frame, optional
         An earlier result, of a slightly different graph or blacklist: whence to start. What comes
-        out is as near the exact scores, so within twice ``tol`` of what it would be without.
+        out is as near the exact scores, so within twice that of what it would be without.
         Accounts may have come and gone. Needs a ``damping`` below 1.
     absent : {"raise", "drop"}
         What becomes of seeds that are no vertex: an error, or nothing, with a warning if no seed is
@@ -89,15 +90,16 @@ def account_scores(
     -------
     frame
         ``vertex``; ``score``: 1 for seeds, 0 where they do not reach (with ``previous``, at most
-        ``tol``), in between for all others (above 1 only where many seeds meet); ``is_seed``.
-        With kinds also ``kind``, that whose part is the largest (null where there is none, the
-        first in their order if several are), and a column ``score_<kind>`` for each: the part of
-        the score that its seeds make; parts add up. Every vertex once, sorted by id.
-        ``.attrs["glp"]``: ``damping``, ``sweeps``, rounds that were made, ``pushed``, entries that
-        they read, ``error``, how far scores may be off of accounts that trade ``mean_weight`` or
-        less (infinite if ``damping`` is 1), ``converged``, ``seeds`` and ``good``, how many
-        vertices are known (hubs among the good), ``absent``, how many ids of the blacklist are no
-        vertex, ``device``, ``seconds``, ``peak_memory``.
+        what it may be off) and where, more than a step away, it would be less than it may be off,
+        in between for all others (above 1 only where many seeds meet); ``is_seed``. With kinds also
+        ``kind``, that whose part is the largest (null where all are 0, the first in their order if
+        several are), and a column ``score_<kind>`` for each: the part of the score that its seeds
+        make; parts add up. Every vertex once, sorted by id. ``.attrs["glp"]``: ``damping``,
+        ``sweeps``, rounds that were made, ``pushed``, entries that they read, ``error``, how far
+        scores may be off of accounts that trade ``mean_weight``, the average, or less (infinite if
+        ``damping`` is 1), ``converged``, ``seeds`` and ``good``, how many vertices are known (hubs
+        among the good), ``absent``, how many ids of the blacklist are no vertex, ``device``,
+        ``seconds``, ``peak_memory``.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def account_scores(
     The rule is that of Zhou et al., Learning with Local and Global Consistency (NIPS 2003), section
     2, with clamped seeds: a score is the damped sum, over the neighbours, of their scores times
     ``w / sqrt(d d')``, w being the weight of the edge and d, d' what the edges of either end
-    weigh, self-loops left out. Scores are the fixed point of that rule, within ``tol``.
+    weigh, self-loops left out. Scores are the fixed point of that rule, as near as ``tol`` says.
     They are found in 64-bit integers by pushing residuals and, where these are everywhere, by
     Chebyshev's method: bit-identical in any order of rows, on any number of threads. 15 to 20
     sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 110 bytes

@@ -9,13 +9,15 @@ with Local and Global Consistency (NIPS 2003), section 2, with clamped seeds. In
 sqrt(d[v]) it says that y[v] is the damped mean of its neighbours, y[v] = damping * sum of w[u, v] /
 d[v] * y[u]. Let P be these shares among the vertices that are not fixed; rows of P add up to at
 most 1, so (1 - damping P)^-1 is not negative and its rows add up to at most 1 / (1 - damping). If
-no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping),
-and no score by more than sqrt(d[v]) * e / (1 - damping).
+no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping).
+Scores are told of y and its residual together, one step further: so whoever deals with a seed has
+one, and none is off by more than sqrt(d[v]) * damping * e / (1 - damping).
 
 Scores, too, may be as large as sqrt(d[v]) times the largest y. One ``tol`` for all would ask of a
 merchant with a million customers, where the errors of all do add up, a thousand times what it asks
 of an account with one, and residuals of everybody would have to be so small for his sake alone. So
-scores are to be within ``tol * max(1, sqrt(d[v] / mean d))``.
+scores are to be within ``tol * max(1, sqrt(d[v] / mean d))``, the mean being of all that trade and
+are not fixed.
 
 Numbers are y in units of 2^(exponent - 56), 64-bit integers. What v hears from u is cut to such a
 unit once, towards 0: integer((w / d[v]) * (damping * number[u])); and the residual of v is exactly
@@ -115,7 +117,8 @@ class System:
         root = math.sqrt(self.mean)
         power = min(BITS - self.exponent, 2 * BITS + math.frexp(root)[1])
         wanted = math.ldexp(self.tol / root, power) - CLAMPED
-        return max(least, min(math.floor(wanted * gap) - self._allowance, 1 << BITS))
+        beyond = wanted - self._allowance
+        return max(least, min(math.floor(beyond * gap / self.damping) - self._allowance, 1 << BITS))
 
     def error(self, residual: int) -> float:
         """Bound how far scores are off of vertices that trade no more than the mean.
@@ -126,12 +129,15 @@ class System:
             return 0.0
         if self.damping == 1:
             return math.inf
-        units = (residual + self._allowance) / (1.0 - self.damping) + CLAMPED
+        after = self.damping * (residual + self._allowance) / (1.0 - self.damping)
+        units = after + self._allowance + CLAMPED
         return float(np.ldexp(units * math.sqrt(self.mean), self.exponent - BITS))
 
     def times_as_far(self, vertices: Array) -> Array:
-        """Return how many times as far the scores of some vertices may be off."""
-        return times_as_far(self.root[vertices], self.mean)
+        """Return how many times as far the scores of some vertices may be off, or 1 if known."""
+        times = times_as_far(self.root[vertices], self.mean)
+        times[self.fixed[vertices]] = 1.0
+        return times
 
     def clamped(self, numbers: Array) -> Array:
         """Give the fixed vertices their numbers; those of others stay."""
@@ -146,11 +152,11 @@ class System:
         xp.minimum(ratio, math.ldexp(1.0, self.exponent + KEPT_ABOVE), out=ratio)
         return self.clamped(xp.clip(self._integers(ratio), 0, self.most))
 
-    def scores(self, numbers: Array) -> Array:
-        """Turn numbers into scores: 1 for seeds, else not negative."""
+    def scores(self, numbers: Array, residual: Array) -> Array:
+        """Turn numbers into scores, with what they are off: 1 for seeds, else not negative."""
         xp = module_on(self.graph.device)
         # the root first: a unit on its own may be below all floats
-        scores = numbers.astype(np.float64) * self.root
+        scores = (numbers + residual).astype(np.float64) * self.root
         times_power(scores, self.exponent - BITS, scores)
         scores = xp.maximum(scores, 0.0)
         scores[self.of.seeds] = 1.0

@@ -92,7 +92,7 @@ def _summed(thread, threads, totals, fixed, power, sums):
 def survey(team, totals, fixed, bits, largest, count, sums):
     """Add up, for each thread, the totals of its vertices that are not fixed, in fixed point.
 
-    The unit is such that the largest of all has ``bits`` bits, or one more; ``largest``, ``count``:
+    The unit is such that the largest of all has ``bits`` bits, or one less; ``largest``, ``count``:
     for each thread the largest and how many are above 0. Returns the root of a unit's inverse.
     """
     together(team, _surveyed, (team.threads, totals, fixed, largest, count))
