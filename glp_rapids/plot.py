@@ -1,4 +1,4 @@
-"""A cluster as a picture: its members, what binds them, and the neighbourhood they hide in."""
+"""Pictures: a cluster, in the neighbourhood it hides in, and why an account has its score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_cluster"]
+__all__ = ["draw_cluster", "draw_paths"]
 
 INK, FAINT, SEED = "#22313f", "#b9c4cd", "#d7263d"
 RING_RADIUS, FAR = 1.45, 0.16
@@ -92,6 +92,84 @@ def draw_cluster(
     axes.set_aspect("equal")
     axes.axis("off")
     return axes
+
+
+def draw_paths(paths: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
+    """Draw the strongest paths from an account to the blacklist: the reasons for its score.
+
+    Parameters
+    ----------
+    paths : pandas.DataFrame
+        What `explain`, or `Monitor.explain`, returns.
+    axes : matplotlib axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The account is on the left; a row is a path, the strongest at the top. Accounts of the
+        blacklist are red, with what each path that ends there adds to the score. A line is as thick
+        as there are transfers between its ends; on it are their number and what they are worth. Who
+        is on several paths is drawn once, where the strongest passes.
+
+    Raises
+    ------
+    ValueError
+        There are no paths, or ids have several columns.
+    ImportError
+        matplotlib is missing.
+
+    Examples
+    --------
+    >>> from glp_rapids.plot import draw_paths  # doctest: +SKIP
+    >>> draw_paths(watch.explain("ann"))  # doctest: +SKIP
+    """
+    from matplotlib import pyplot
+
+    if hasattr(paths, "to_pandas"):
+        paths = paths.to_pandas()
+    if "source" not in paths:
+        raise ValueError("paths has no column 'source'; ids of several columns are not drawn")
+    if paths.empty:
+        raise ValueError("there are no paths: the account is a seed itself, or its score is 0")
+    ends = paths.groupby("path").tail(1)
+    at = _along(paths)
+    if axes is None:
+        size = 2.2 * paths["step"].max() + 5, 0.8 * len(ends) + 1
+        _, axes = pyplot.subplots(figsize=size, layout="constrained")
+    lines = paths.drop_duplicates(["source", "destination"])
+    places = [[at[id_] for id_ in lines[end]] for end in ("source", "destination")]
+    segments = np.array(places, dtype=float).transpose(1, 0, 2)
+    _draw_lines(axes, segments, lines["transfers"].to_numpy(np.float64), INK, 0.55)
+    for (x, y), transfers, amount in zip(
+        segments.mean(axis=1), lines["transfers"], lines["amount"], strict=True
+    ):
+        # without a window both are the weight of the edge
+        said = f"{transfers:,.12g}" + (f" for {amount:,.12g}" if amount != transfers else "")
+        axes.annotate(said, (x, y), (0, 0), fontsize=8, ha="center", va="center", color=INK,
+                      textcoords="offset points", zorder=4,
+                      bbox={"facecolor": "white", "linewidth": 0, "pad": 1.5})  # fmt: skip
+    seeds = set(ends["destination"])
+    for id_, place in at.items():
+        axes.scatter(*place, s=150, zorder=3, edgecolors=INK, linewidths=1.1,
+                     color=SEED if id_ in seeds else FAINT)  # fmt: skip
+        axes.annotate(str(id_), place, (0, -15), fontsize=9, ha="center", color=INK,
+                      textcoords="offset points")  # fmt: skip
+    for id_, adds in ends.groupby("destination")["contribution"]:
+        axes.annotate(", ".join(f"{one:.3g}" for one in adds), at[id_], (14, -3), fontsize=9,
+                      textcoords="offset points", color=SEED)  # fmt: skip
+    axes.margins(0.1, 0.25)
+    axes.axis("off")
+    return axes
+
+
+def _along(paths: pd.DataFrame) -> dict[Any, tuple[float, float]]:
+    """Place who is on paths by step, and by the first path that passes."""
+    rows = paths["path"].rank(method="dense").to_numpy() - 1
+    at = {paths["source"].iloc[0]: (0.0, -rows.max() / 2)}
+    for id_, step, row in zip(paths["destination"], paths["step"], rows, strict=True):
+        at.setdefault(id_, (float(step + 1), -float(row)))
+    return at
 
 
 def _layout(number: int, ends: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import pytest
 import reference
 
 import glp_rapids
+from glp_rapids.datasets import social
 from glp_rapids.device import to_device, to_host
 from glp_rapids.graph.string_hash import hashes_of
 
@@ -125,3 +126,26 @@ def test_cudf_has_the_same_words(name):
     expected = glp_rapids.label_propagation(frame, device="cpu")["partition"]
     result = glp_rapids.label_propagation(cudf.from_pandas(frame), device="gpu")
     assert result["partition"].to_pandas().tolist() == expected.tolist()
+
+
+def groups(found, ids):
+    """Name the community of each id by its first member among these."""
+    partition = found.set_index("vertex")["partition"].reindex(ids)
+    return partition.map(dict(zip(partition[::-1], partition.index[::-1], strict=True)))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("kind", ["with gaps", "strings"])
+def test_an_account_that_comes_leaves_others_where_they_are(kind, first, device):
+    """Whether it is the first of all, so that every index is another one, or the last."""
+    source, destination = social(20_000)[:2]
+    edges = pd.DataFrame({"src": source, "dst": destination}) * 7
+    new = -5 if first else 10**7
+    if kind == "strings":
+        edges, new = edges.astype(str), "!" if first else "~"
+    found = glp_rapids.label_propagation(edges, device=device)
+    more = pd.concat([edges, pd.DataFrame({"src": [new], "dst": [edges["dst"].iloc[5]]})])
+    after = glp_rapids.label_propagation(more, device=device)
+    assert found["partition"].nunique() > 20
+    ids = found["vertex"]
+    assert (groups(found, ids) != groups(after, ids)).mean() < 0.01
