@@ -3,12 +3,14 @@
 import argparse
 import subprocess
 import sys
+import warnings
 
 import pandas as pd
 import pytest
 from command_line import cpu, fails
 
-from glp_rapids.cli import _with_options, edge_files, label_propagation, main
+from glp_rapids import bench
+from glp_rapids.cli import COMMANDS, _with_options, edge_files, label_propagation, main
 from glp_rapids.frames import files
 from glp_rapids.propagation.options import Options
 
@@ -41,6 +43,17 @@ def test_help_of_every_command_has_examples_or_codes(command, capsys):
         main([command, "--help"])
     assert end.value.code == 0
     assert "examples:" in (text := capsys.readouterr().out) or "exit code:" in text
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, *(f"bench {name}" for name in bench.BENCHES)])
+def test_no_help_shows_what_is_meant_for_argparse(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([*words.split(), "--help"])
+    assert end.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "object at 0x" not in text
+    assert "option_strings" not in text
+    assert "--no-header" not in text or "those with % and a blank, too" in text
 
 
 def test_no_command_shows_the_help(capsys):
@@ -182,9 +195,11 @@ def test_an_empty_file_of_edges_gives_an_empty_result(tmp_path, capsys):
     [
         (TRIANGLES, ["--source", "payer"], "no column 'payer' (--source); its columns are: src, d"),
         (TRIANGLES, ["--weight", "w"], "no column 'w' (--weight)"),
-        ("src,dst\na,b\n,c\n", [], "null"),
+        ("src,dst\na,b\n,c\n", [], "an id cannot be null: drop those rows\n"),
+        ("src,dst,w\na,b,\n", ["--weight", "w"], "at row 0; drop those rows, or fill them\n"),
         ("src,dst,w\na,b,-1\n", ["--weight", "w"], "negative"),
-        ("src,dst,w\na,b,x\n", ["--weight", "w"], "not numbers"),
+        ("src,dst,w\na,b,x\n", ["--weight", "w"], "not numbers; write a number in each row\n"),
+        ("1,2\n2,3\n", [], "read the file with --no-header\n"),
         ('src,dst\n"a,b\n', [], "cannot be read as a table"),
         ("", [], "cannot be read as a table"),
         (TRIANGLES, ["--gamma", "3"], "--gamma is for --variant layered"),
@@ -196,7 +211,49 @@ def test_an_empty_file_of_edges_gives_an_empty_result(tmp_path, capsys):
 def test_bad_input_is_said_in_one_line(tmp_path, text, options, words, capsys):
     path = tmp_path / "edges.csv"
     path.write_text(text)
-    assert words in fails(capsys, "label-propagation", path, "--device", "cpu", *options)
+    assert words in fails(capsys, "label-propagation", path, "--device", "cpu", *options) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"src": [1.5], "dst": [2]}, "floats are no ids: write them as integers"),
+        ({"src": [1.5, None], "dst": [2, 3]}, "drop those rows, then write them as integers (null"),
+        ({"src": [1, "a"], "dst": [2, 3]}, "of one type: write them as texts"),
+        ({"src": [1], "dst": ["a"]}, "write both as integers, or both as texts"),
+    ],
+)
+def test_advice_is_for_a_file_not_for_a_frame(columns, words, monkeypatch, tmp_path, capsys):
+    # Parquet keeps no mixed column, so the frame is one that a file is taken for
+    (tmp_path / "edges.csv").write_text(TRIANGLES)
+    monkeypatch.setattr(files, "read_table", lambda *_, **__: pd.DataFrame(columns))
+    assert words in fails(capsys, "bfs", tmp_path / "edges.csv", "--start", 1, "--device", "cpu")
+
+
+def test_a_warning_is_a_line_on_stderr(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst,w\na,b,1e-30\nb,c,1\n")
+    words = ["label-propagation", str(path), "--weight", "w", "--device", "cpu"]
+    command = [sys.executable, "-m", "glp_rapids.cli"]
+    said = [
+        subprocess.run([*command, *more, *words], capture_output=True, text=True, check=True).stderr
+        for more in ((), ("--traceback",))
+    ]
+    line = next(line for line in said[0].splitlines() if "1e-30" in line)
+    assert line.startswith("warning: weight: the smallest weight, 1e-30, counts as 0")
+    assert "__main__.py" not in said[0]
+    assert "__main__.py:5: UserWarning: weight" in said[1]
+
+
+def test_who_records_warnings_of_a_command_still_does(tmp_path, capsys):
+    path, usual = tmp_path / "edges.csv", warnings.formatwarning
+    path.write_text("src,dst,w\na,b,1e-30\nb,c,1\n")
+    with pytest.warns(UserWarning, match="the smallest weight"):
+        assert cpu("label-propagation", path, "--weight", "w") == 0
+    assert "warning:" not in capsys.readouterr().err
+    with pytest.raises(UserWarning):  # as the filter of these tests says
+        cpu("label-propagation", path, "--weight", "w")
+    assert warnings.formatwarning is usual
 
 
 def test_missing_file_and_unknown_format(tmp_path, capsys):
@@ -266,5 +323,20 @@ def test_a_graph_has_no_header(tmp_path, capsys):
     assert main(["compress", str(tmp_path / "g.csv"), str(tmp_path / "g.glp")]) == 0
     assert main(["bfs", str(tmp_path / "g.glp"), "--no-header", "--start", "0"]) == 2
     assert "is no table; leave --no-header out" in capsys.readouterr().err
+    frame = pd.DataFrame({"src": [0], "dst": [1]})
+    sparse = pytest.importorskip("scipy.sparse")
+    sparse.save_npz(tmp_path / "m.npz", sparse.csr_array([[0, 1], [1, 0]]))
+    assert "is no table; leave --no-header out" in fails(
+        capsys, "bfs", tmp_path / "m.npz", "--no-header", "--start", 0
+    )
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    (tmp_path / "folder").mkdir()
+    frame.to_parquet(tmp_path / "folder" / "g.PARQUET")
+    frame.to_parquet(tmp_path / "folder" / "g.parquet")
+    for path in (tmp_path / "folder", *(tmp_path / "folder").iterdir()):
+        for words in ("bfs", path, "--start", 0), ("estimate", path), ("diversity", path):
+            said = fails(capsys, *words, "--no-header")
+            mend = "whose columns have names; leave --no-header out"
+            assert said.endswith(f"error: {path} is Parquet, {mend}")
     assert main(["bfs", str(tmp_path / "g.glp"), "--source", "a", "--start", "0"]) == 2
     assert "--source= does not apply to a glp_rapids.CompressedGraph" in capsys.readouterr().err

@@ -34,11 +34,17 @@ def fails(capsys, *arguments):
 def test_an_estimate_of_a_file_is_that_of_its_graph(edges, tmp_path, capsys):
     graph = as_graph(pd.read_csv(edges), device="cpu")
     expected = estimate_memory(graph, memory_limit="2MB")
-    found = out(capsys, "estimate", edges, "--memory-limit", "2MB")
+    assert main(["estimate", str(edges), "--memory-limit", "2MB"]) == 0
+    found, said = capsys.readouterr()
+    found = pd.read_csv(io.StringIO(found))
+    assert "packed ways are of what `glp-rapids compress` makes of it, not of the file as" in said
     pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
     compress(graph).save(tmp_path / "graph.glp")
-    found = out(capsys, "estimate", tmp_path / "graph.glp", "--memory-limit", "2MB",
-                "--device", "cpu", "--algorithm", "speaker_listener")  # fmt: skip
+    words = ["--device", "cpu", "--algorithm", "speaker_listener"]
+    assert main(["estimate", str(tmp_path / "graph.glp"), "--memory-limit", "2MB", *words]) == 0
+    found, said = capsys.readouterr()
+    found = pd.read_csv(io.StringIO(found))
+    assert "plain ways are of a table of edges, not of the file as it is" in said
     assert found["way"].tolist() == ["plain", "packed", "streamed packed", "streamed plain"]
 
 
@@ -77,6 +83,7 @@ def test_communities_under_a_limit_are_the_same(edges, capsys, variant):
         (("--memory-limit", "40XB"), "--memory-limit must be bytes"),
         (("--memory-limit", "0"), "--memory-limit must be at least 1 byte"),
         (("--memory-limit", "100KB"), "too little to propagate labels over its"),
+        (("--memory-limit", "100KB"), "(graph: --memory-limit=100,000 bytes is"),
         (("--memory-limit", "500TB"), "bytes that the cpu has"),
     ],
 )

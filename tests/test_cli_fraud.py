@@ -95,6 +95,10 @@ def test_fraud_keeps_to_its_window(payments, capsys):
     assert "20, of which 10 in the window" in out
     assert "2 ids, of which 1 in the window" in out
     assert "1 with 5 accounts, 4 of them not on the blacklist" in out
+    assert cpu(*fraud(payments, "a\nv\n", "--days", 3, *small, "--top", 0)) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("\nnone is shown, as --top is 0\n")
+    assert "Empty" not in out
     assert cpu(*fraud(payments, "a\nv\n")) == 0
     assert "20, of which 20 in the window" in capsys.readouterr().out
 

@@ -4,6 +4,9 @@ import pandas as pd
 import pytest
 from command_line import cpu, fails
 
+import glp_rapids
+from glp_rapids.cli import bfs, edge_files, main
+
 ROADS = (
     "src,dst,km\nhome,mill,7\nhome,bridge,2\nmill,bridge,4\nbridge,mill,9\nbridge,work,1\nx,y,1\n"
 )
@@ -44,6 +47,45 @@ def test_shortest_paths_and_the_way(roads, tmp_path, capsys):
     assert way["vertex"].tolist() == ["home", "bridge", "mill"]
     assert way["distance"].tolist() == [0, 2, 6]
     assert "none to 1 of --path-to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [("bfs",), ("sssp", "--weight", "km")])
+def test_a_limit_of_memory_changes_no_result(command, roads, tmp_path, capsys):
+    words = command[0], roads, *command[1:], "--start", "home"
+    free = out_of(*words, tmp_path=tmp_path)
+    for limit in ("1MB", "1000"):
+        found = out_of(*words, "--memory-limit", limit, tmp_path=tmp_path)
+        pd.testing.assert_frame_equal(found, free)
+    capsys.readouterr()
+    said = fails(capsys, *words, "--device", "cpu", "--memory-limit", "100B")
+    assert "(graph: --memory-limit=100 bytes is" in said
+    assert "too little to search 6 vertices" in said
+    roads.write_bytes(b"src,dst,km\n\xff,1,1\n")  # which reading would refuse
+    assert "--memory-limit must be bytes" in fails(capsys, *words, "--memory-limit", "40XB")
+    assert "is no text in UTF-8" in fails(capsys, *words, "--memory-limit", "40GB")
+
+
+@pytest.mark.parametrize(("limit", "where"), [(None, (None, "cpu")), ("1GB", ("cpu", "gpu"))])
+def test_under_a_limit_a_graph_is_read_on_the_host_for_a_gpu(limit, where, roads, monkeypatch):
+    """From there it moves if it fits; without a limit it is searched where it was read."""
+    read, read_on = edge_files.read_graph, []
+    find, asked = glp_rapids.bfs, {}
+
+    def note(options, **how):
+        read_on.append(options.device)
+        return read(options, **how)
+
+    def search(graph, start, **how):
+        asked.update(how)
+        return find(graph, start, **how | {"device": "cpu"})
+
+    monkeypatch.setattr(bfs, "choose", lambda device: "gpu")
+    monkeypatch.setattr(edge_files, "read_graph", note)
+    monkeypatch.setattr(glp_rapids, "bfs", search)
+    words = [] if limit is None else ["--memory-limit", limit]
+    assert main(["bfs", str(roads), "--start", "home", *words]) == 0
+    assert (read_on[0], asked["device"]) == where
+    assert asked["memory_limit"] == limit
 
 
 def test_ids_are_integers_where_the_file_has_integers(tmp_path, capsys):

@@ -16,6 +16,8 @@ from glp_rapids import (
     compress,
     cpm,
     label_propagation,
+    leiden,
+    louvain,
     multilevel_label_propagation,
 )
 from glp_rapids.datasets import load
@@ -214,6 +216,20 @@ def test_report():
     assert about["seconds"] >= sum(level["seconds"] for level in told) > 0
 
 
+def test_what_is_told_may_be_changed():
+    def take(facts):
+        facts["moved"].clear()
+        facts.clear()
+
+    graph = host_graph(graphs.GRAPHS["power law"]())
+    expected, found = (
+        multilevel_label_propagation(graph, progress=progress) for progress in (False, take)
+    )
+    pd.testing.assert_frame_equal(found, expected)
+    one, other = (frame.attrs["glp"]["levels"] for frame in (found, expected))
+    assert [level["moved"] for level in one] == [level["moved"] for level in other]
+
+
 @pytest.mark.parametrize("options", [{}, {"refine": False}, {"resolution": 1e9}, {"max_level": 1}])
 @pytest.mark.parametrize("name", ["two cliques", "only isolated", "empty"])
 def test_communities_have_the_type_of_indices(name, options):
@@ -257,6 +273,21 @@ def test_bad_input(options, error, words):
     edges = pd.DataFrame({"src": [0, 1], "dst": [1, 2], "w": [1.0, -1.0]})
     with pytest.raises(error, match=words):
         multilevel_label_propagation(edges, **options)
+
+
+def test_directed_graphs_are_refused_with_what_helps(tmp_path):
+    one_way = nx.DiGraph([(0, 1), (1, 2)])
+    graph = as_graph(one_way, device="cpu")
+    compress(graph).save(tmp_path / "one way.glp")
+    anew = "make it anew from its edges, with directed=False"
+    for directed, words in (
+        (one_way, r"pass graph\.to_undirected\(\)"),
+        *((one, anew) for one in (graph, compress(graph), tmp_path / "one way.glp")),
+    ):
+        for find in (multilevel_label_propagation, louvain, leiden):
+            with pytest.raises(ValueError, match=f"graph is directed, .*; {words}$"):
+                find(directed)
+    assert len(multilevel_label_propagation(one_way.to_undirected(), device="cpu")) == 3
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -368,3 +368,10 @@ def test_directed_graphs_are_symmetrized_only_when_asked(model, device):
     for form in (frame, nx.from_pandas_edgelist(frame, "src", "dst", create_using=nx.DiGraph)):
         with pytest.raises(ValueError, match="symmetrize=True"):
             top_structural_diversity(form, 30, 3, model, **options)
+
+
+def test_the_best_are_some_of_those_that_there_are():
+    with pytest.raises(ValueError, match="t must be at most 12, the number of vertices, not 13"):
+        top_structural_diversity(EDGES, 13, 2, device="cpu")
+    with pytest.raises(ValueError, match="the graph has no vertices, of which some could be"):
+        top_structural_diversity(EDGES.iloc[:0], 1, 2, device="cpu")

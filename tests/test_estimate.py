@@ -120,6 +120,17 @@ def test_the_labels_of_all_layers_count(gammas):
     assert (more == np.where(held, others, 0)).all()
 
 
+def test_a_packed_way_fits_a_graph_that_is_compressed_not_one_that_is_plain():
+    graph = graph_of(30_000, 600_000)
+    limit = int(host_bytes(estimate_memory(graph, device="cpu", memory_limit=LIMIT))["plain"]) // 2
+    found = estimate_memory(graph, device="cpu", memory_limit=limit).set_index("way")["fits"]
+    assert found["streamed packed"]
+    with pytest.raises(LackOfMemory):
+        label_propagation(graph, way="streamed packed", memory_limit=limit, device="cpu")
+    made = compress(graph, device="cpu")
+    label_propagation(made, way="streamed packed", memory_limit=limit, device="cpu")
+
+
 def test_what_an_estimate_says_fits_does():
     graph = compress(graph_of(directed=True), device="cpu")
     needed = int(host_bytes(estimate_memory(graph, device="cpu", memory_limit=LIMIT))["packed"])

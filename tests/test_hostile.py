@@ -314,9 +314,9 @@ def test_columns_of_polars():
     }
     defects = {}
     for shown, column in columns.items():
-        frame = polars.DataFrame({"src": column, "dst": column, "vertex": [1, 2]})
+        frame = polars.DataFrame({"src": column, "dst": column, "vertex": [1, 2], "other": [3, 4]})
         labelled = frame.select("vertex", label="src", partition="src")
-        ends = {"source": "vertex", "destination": "vertex"}
+        ends = {"source": "vertex", "destination": "other"}
         for words, call in (
             (("source", "src"), partial(graph_of, frame)),
             (("source",), partial(graph_of, (column, column))),

@@ -59,6 +59,11 @@ BAD = {
         [{**GOOD, "w": np.full(4, 3e38, np.float32)}] * 2, {"weight": "w"}, ValueError,
         ": weight: the float32 weights of the duplicates of an edge add up to more than float32 ",
     ),
+    "large and negative ids": (
+        [{**GOOD, "src": np.array([2**64 - 1, 2, 3, 4], np.uint64)},
+         {**GOOD, "src": [1, 2, 3, -1]}], {}, TypeError,
+        r"00.parquet, rows 0 to 2: source .* and .*01.parquet, rows 3 to 3: source .* 'src' mix",
+    ),
     "vertices": ([GOOD, GOOD], {"vertices": ["a"]}, TypeError, "vertices string ids"),
     "null vertices": ([GOOD, GOOD], {"vertices": [None]}, ValueError, "vertices holds 1 null"),
     "one column for two": (

@@ -149,6 +149,23 @@ def test_a_name_of_two_columns_that_nobody_asks_for(tmp_path):
     assert built(graph=path, weight="w.1").weights.tolist() == [4, 4]  # as pandas calls it
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_column_for_both_ends(kind, tmp_path):
+    table = KINDS[kind](called("src", "dst"), tmp_path)
+    for named in ({"source": "src", "destination": ["src"]}, {"source": "dst"}):
+        name = named["source"]
+        with pytest.raises(ValueError, match=f"source and destination both name '{name}'"):
+            built(graph=table, **named)
+
+
+def test_ends_of_several_columns_may_share_some():
+    frame = called("src", "dst").assign(bank=1)
+    ends = {"source": ["bank", "src"], "destination": ["bank", "dst"]}
+    assert built(graph=frame, **ends).degree.tolist() == built(graph=FRAME).degree.tolist()
+    with pytest.raises(ValueError, match="both name 'bank', 'src', by which"):
+        built(graph=frame, source=["bank", "src"], destination=["bank", "src"])
+
+
 def test_columns_whose_names_are_numbers_of_numpy():
     frame = FRAME.set_axis(pd.RangeIndex(3), axis=1)
     source, _, weight = frame.columns.to_numpy()

@@ -43,15 +43,16 @@ def test_nested_ids_are_refused(cudf):
 
 def test_bad_input_on_the_device(cudf):
     frame = cudf.DataFrame({"src": [1, None, 3], "dst": [1, 2, 3], "w": [1.0, -1.0, 2.0]})
+    frame["own"] = frame["dst"]
     with pytest.raises(ValueError, match=r"source column 'src' holds 1 null\(s\), .* row 1"):
         as_graph(frame, device="gpu")
     with pytest.raises(ValueError, match=r"weight column 'w' holds 1 negative weight\(s\)"):
-        as_graph(frame, source="dst", destination="dst", weight="w", device="gpu")
+        as_graph(frame, source="own", weight="w", device="gpu")
     with pytest.raises(TypeError, match="'w' holds float64 ids"):
         as_graph(frame, source="w", device="gpu")
     with pytest.raises(ValueError, match="the frame has no column 'payer'"):
         as_graph(frame, source="payer", device="gpu")
-    graph = as_graph(frame, source="dst", device="gpu")
+    graph = as_graph(frame, source="own", device="gpu")
     with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex .*: 9;"):
         graph.vertex_index(cudf.Series([1, 9]), "seeds")
 

@@ -92,6 +92,16 @@ BAD = {
         r"2 negative weight\(s\), the first -2 at row 0",
     ),
     "string weight": ({**frame_of(w=["a", "b"]), "weight": "w"}, TypeError, "not numbers"),
+    "timedelta weight": (
+        {**frame_of(w=pd.to_timedelta([1, 2], unit="s")), "weight": "w"},
+        TypeError,
+        r"holds timedelta64.* into seconds with \.dt\.total_seconds\(\)$",
+    ),
+    "date weight": (
+        {**frame_of(w=pd.to_datetime([1, 2], unit="s")), "weight": "w"},
+        TypeError,
+        "holds datetime64.*; subtract a date from them",
+    ),
     "bool weight": ({**frame_of(w=[True, False]), "weight": "w"}, TypeError, "holds bool"),
     "complex weight": ({**frame_of(w=[1j, 1j]), "weight": "w"}, TypeError, "real numbers"),
     "uint64 weight": (
@@ -102,7 +112,7 @@ BAD = {
     "matrix NaN": (
         {"graph": sp.csr_array(np.array([[0, np.nan], [1, 0]]))},
         ValueError,
-        "the values of the matrix holds 1 null",
+        "the values of the matrix hold 1 null",
     ),
     "sets": (
         {"graph": nx.Graph([(frozenset([1]), frozenset([2]))])},
@@ -112,6 +122,10 @@ BAD = {
     "lengths": ({"graph": ([1, 2], [1])}, ValueError, "of one length, not 2, 1"),
     "tuple of one": ({"graph": ([1, 2],)}, ValueError, "not 1 items"),
     "two dimensions": ({"graph": (np.ones((2, 2), int), [1, 2])}, ValueError, "one dimension"),
+    "lists": ({"graph": ([[1], [2]], [1, 2])}, ValueError, "one dimension, .* values are lists"),
+    "arrays": (
+        {"graph": ([np.ones(1), np.ones(1)], [1, 2])}, ValueError, "dimension, .* are arrays"
+    ),
     "column counts": ({**frame_of(), "source": ["src", "dst"]}, ValueError, "names 2 column"),
     "array as column": ({**frame_of(), "source": np.arange(3)}, TypeError, "must be a column name"),
     "tuple weight": (

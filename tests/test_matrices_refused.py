@@ -69,11 +69,11 @@ BAD = {
     "index huge": (
         _with("indices", lambda a: _put(8, 2**40)(a.astype(np.int64))), r"hold 1099511627776"
     ),
-    "negative value": (_with("data", _put(5, -2)), r"values .* holds 1 negative .* row 5"),
-    "infinite": (_with("data", _put(5, np.inf)), r"values of the matrix holds 1 infinite"),
-    "NaN": (_with("data", _put(5, np.nan)), r"values of the matrix holds 1 null"),
+    "negative value": (_with("data", _put(5, -2)), r"values .* hold 1 negative .* at row [12]"),
+    "infinite": (_with("data", _put(5, np.inf)), r"values of the matrix hold 1 infinite"),
+    "NaN": (_with("data", _put(5, np.nan)), r"values of the matrix hold 1 null"),
     "beyond int64": (
-        _with("data", lambda a: _put(5, 2**63)(a.astype(np.uint64))), r"1 too large .* at row 5"
+        _with("data", lambda a: _put(5, 2**63)(a.astype(np.uint64))), r"1 too large .* at row [12]"
     ),
     "no rows": (lambda: _without_rows(5), r"must begin with 0 .* is 5 at row 0; it is damaged"),
     "less than no rows": (lambda: _without_rows(-5), r"must begin with 0 .* is -5 at row 0"),
@@ -118,8 +118,21 @@ def test_bad_matrices(make, message):
 
 
 def test_values_that_are_no_numbers():
-    with pytest.raises(TypeError, match="values of the matrix holds complex128"):
+    with pytest.raises(TypeError, match="values of the matrix hold complex128"):
         built(sp.csr_array(np.ones((3, 3), complex)))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dok"])
+@pytest.mark.parametrize("value", [-2.5, np.nan])
+def test_where_a_bad_value_stands(form, value):
+    matrix = sp.coo_array(([1.0, value, 1.0, 1.0], ([0, 2, 2, 3], [1, 0, 3, 2])), (4, 4))
+    unsorted = sp.csr_array(matrix)
+    unsorted.indices, unsorted.data = unsorted.indices[[0, 2, 1, 3]], unsorted.data[[0, 2, 1, 3]]
+    words = r"hold 1 .*the first (-2\.5 )?at row 2, column 0; (weights|fill them, or set them to 0)"
+    for directed in (False, True):
+        for one in (matrix.asformat(form), unsorted):
+            with pytest.raises(ValueError, match=words):
+                built(one, directed=directed)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glp_rapids import as_graph, multilevel_label_propagation
+from glp_rapids.communities import objective
 from glp_rapids.communities.kernels.classes import draws_of_classes
 from glp_rapids.communities.kernels.moving import exceeds, gain
 from glp_rapids.communities.objective import Objective, cpm, loops_of, squares_of
@@ -28,6 +29,13 @@ def test_values_of_partitions_are_exact(volumes, inside):
     squares = sum(volume**2 for volume in volumes.tolist())
     assert squares_of(volumes) == squares
     assert objective.value(inside, squares) == (2**62 - 1) * inside - squares
+
+
+def test_values_where_nothing_is_compiled(monkeypatch):
+    # as it is with NUMBA_DISABLE_JIT=1: what is added up are numbers of NumPy
+    plain = getattr(objective._add_squares, "py_func", objective._add_squares)
+    monkeypatch.setattr(objective, "_add_squares", plain)
+    assert squares_of(np.array([2**60, 2**60 - 1], np.int64)) == 2**120 + (2**60 - 1) ** 2
 
 
 @compiled(error_model="numpy")

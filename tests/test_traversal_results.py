@@ -200,6 +200,14 @@ def test_what_a_device_has_no_engine_for_is_done_on_the_host(engine, methods, mo
     assert found is (host if moves else graph)
 
 
+def test_an_array_without_dimensions_is_one_start():
+    for start in (1, "1"):
+        roads = ROADS.astype({"src": type(start), "dst": type(start)})
+        pd.testing.assert_frame_equal(bfs(roads, np.array(start)), bfs(roads, start))
+    with pytest.raises(ValueError, match=r"start must have one dimension, .* are lists"):
+        bfs(ROADS, [[1]])
+
+
 # ---------------------------------------------------------------- what is refused
 
 

@@ -81,14 +81,15 @@ def test_rows_that_came_too_late_are_forgotten(place):
         ({"id": "nr"}, {}, ValueError, "id='nr': the frame has no column 'nr'"),
         ({"id": "nr"}, {"nr": ["a", None]}, ValueError, "id column 'nr' holds 1 null"),
         ({"id": "nr"}, {"nr": [1.0, 2.0]}, TypeError, "id column 'nr'.*floats are no ids"),
-        ({"id": "nr"}, {"nr": ["a", "b"]}, TypeError, "id holds integer ids and id string"),
+        ({"id": "nr"}, {"nr": ["a", "b"]}, TypeError,
+         r"the window \(id\) holds integer ids and the batch \(id\) string ids"),
         ({"max_lead": "soon"}, None, TypeError, "max_lead must be a length of time.*'soon'"),
         ({"max_lead": -1}, None, ValueError, "max_lead must be a number from 0 up"),
         ({"max_lead": "-1h"}, None, ValueError, "max_lead must not be negative"),
         ({"max_lead": pd.NaT}, None, ValueError, "max_lead must not be negative"),
         ({"max_lead": True}, None, TypeError, "max_lead must be a length"),
     ],
-)
+)  # fmt: skip
 def test_bad_ids_and_leads_are_refused(options, columns, error, words):
     def call():
         window = SlidingWindow(5, device="cpu", **options)
@@ -98,6 +99,19 @@ def test_bad_ids_and_leads_are_refused(options, columns, error, words):
 
     with pytest.raises(error, match=words):
         call()
+
+
+def test_ids_of_another_type_than_those_of_the_window_are_refused(place):
+    frame = batch([1.0, 2.0])
+    for ids, words in (
+        (["a", "b"], r"holds integer ids and the batch \(source and destination\) string ids"),
+        (np.array([1, 2**63], np.uint64), r"and the batch \(source and destination\) mix uint64"),
+    ):
+        window = SlidingWindow(5, device=place)
+        window.append(frame.assign(source=[-1, -2]))
+        other = frame.assign(source=ids, destination=ids)
+        with pytest.raises(TypeError, match=r"^the window \(source and destination\) " + words):
+            window.append(other)
 
 
 DTYPES = ["int8", "int32", "int64", "uint64", "Int64", "str", "object", "category",

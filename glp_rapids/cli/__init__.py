@@ -9,11 +9,13 @@ happened. A file of results is there as a whole or not at all, whatever ends the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 
 from glp_rapids import __version__
 from glp_rapids.frames.streams import Terminated
@@ -33,6 +35,15 @@ COMMANDS = {
     "bench": "measure quality and speed, other libraries beside this one",
 }
 BAD_INPUT = 2
+# What the library advises for a frame, and what is the same in the file that the frame is of.
+IN_A_FILE = {
+    r" with dropna\b": "",
+    r"\bcast (?:them )?with astype\('float64'\)": "write a number in each row",
+    r"\bcast them, as with astype\('int64'\)": "write them as integers",
+    r"\bcast them, as with astype\('str'\)": "write them as texts",
+    r"\bcast one of them with astype\b": "write both as integers, or both as texts",
+    r" \(of the command line; as a frame: pandas\.read_csv\(.*?\)\)": "",
+}
 
 DESCRIPTION = (
     "Label propagation and structural diversity on tables of edges: exact, repeatable, on GPUs "
@@ -82,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for as long as there is a process)
     options = argparse.Namespace()
     try:
-        code = _dispatch(words, options)
+        with contextlib.nullcontext() if traceback else _warnings_in_a_line():
+            code = _dispatch(words, options)
         _flush_stdout()
         return code
     except (ValueError, TypeError, OSError, ImportError, OverflowError, MemoryError) as error:
@@ -101,15 +113,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + end.args[0]
 
 
+@contextlib.contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Print warnings without the line of code; who records them, or makes them errors, still may.
+
+    That line would be of this package, which says nothing to who typed a command.
+    """
+
+    def in_a_line(message: Warning | str, *_: object, **__: object) -> str:
+        return f"warning: {' '.join(str(message).split())}\n"
+
+    usual, warnings.formatwarning = warnings.formatwarning, in_a_line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
+
+
 def _said(error: Exception, options: argparse.Namespace) -> str:
     """Return what an error says, on one line, the file first, and options by their names."""
     text = str(error)
+    if isinstance(error, ValueError | TypeError | MemoryError) and "parser" in options:
+        text = _of_a_file(_with_options(text, options.parser))
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     elif isinstance(error, MemoryError):
         text = f"there is too little memory{text and f' ({text})'}"
-    elif isinstance(error, ValueError | TypeError) and "parser" in options:
-        text = _with_options(text, options.parser)
     return " ".join(text.split()) or type(error).__name__
 
 
@@ -120,6 +149,13 @@ def _with_options(text: str, parser: argparse.ArgumentParser) -> str:
     text = re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
     left_out = r"(?<=leave )(\w+)(?: out|=None)"
     return re.sub(left_out, lambda one: f"{named[one[1]]} out" if one[1] in named else one[0], text)
+
+
+def _of_a_file(text: str) -> str:
+    """Advise what can be done to a file where the library advises a method of a frame."""
+    for advice, same in IN_A_FILE.items():
+        text = re.sub(advice, same, text)
+    return text
 
 
 def _flush_stdout() -> None:

@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from glp_rapids.cli import edge_files
-from glp_rapids.device import to_host
+from glp_rapids.common.sizes import as_bytes
+from glp_rapids.device import choose, to_host
 from glp_rapids.frames import files
 
 EPILOG = """\
@@ -32,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     edge_files.add_no_header(columns, "source and destination")
     run = add_search(parser)
     run.add_argument("--depth-limit", type=int, metavar="N", help="leave out what is farther")
+    add_memory_limit(run)
     edge_files.add_device_and_output(run)
 
 
@@ -40,9 +42,9 @@ def run(options: argparse.Namespace) -> None:
     from glp_rapids import bfs
 
     edge_files.check_outputs(options)
-    graph = edge_files.read_graph(options, directed=options.directed)
+    graph, search = read_graph(options, directed=options.directed)
     start = ids_of(graph, options.start, "--start")
-    found = bfs(graph, start, depth_limit=options.depth_limit, **search_of(graph, options))
+    found = bfs(graph, start, depth_limit=options.depth_limit, **search)
     put_out(graph, found, options)
 
 
@@ -56,11 +58,27 @@ def add_search(parser: argparse.ArgumentParser) -> Any:
     return run
 
 
-def search_of(graph: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that all searches have in common."""
+def add_memory_limit(run: Any) -> None:
+    """Add the limit of memory, under which a GPU may leave the search to the host."""
+    edge_files.add_memory_limit(
+        run, "a graph that does not fit the GPU is searched on the host, and one that does not "
+        "fit there is refused", "no limit",
+    )  # fmt: skip
+
+
+def read_graph(options: argparse.Namespace, **how: Any) -> tuple[Any, dict[str, Any]]:
+    """Read the graph; return it and the options that all searches have in common."""
+    device, limit = choose(options.device), options.memory_limit
+    as_bytes("memory_limit", limit)  # before a long file is read
+    if limit is not None:
+        options.device = "cpu"  # from where it is moved if it fits
+    graph = edge_files.read_graph(options, **how)
     # where paths are asked for, vertices that were not reached are told from unknown ones
     unreachable = "drop" if options.path_to is None else "max"
-    return {"direction": options.direction, "unreachable": unreachable, "device": graph.device}
+    return graph, {
+        "direction": options.direction, "unreachable": unreachable, "memory_limit": limit,
+        "device": graph.device if limit is None else device,
+    }  # fmt: skip
 
 
 def ids_of(graph: Any, texts: list[str], option: str) -> list:

@@ -44,7 +44,10 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
             _refuse_other_columns(path, header, ends, notes)
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
-        raise ValueError(f"{path}: holds no ids; write one a line, or a table with --seed-column")
+        why = "" if header is None else f": its only line, {header!r}, was taken for a header"
+        why += ", as the ids of the transactions are integers" if why and integers else ""
+        mend = "write one a line, or a table with --seed-column"
+        raise ValueError(f"{path}: holds no ids{why}; {mend}")
     if integers and not (fits := ids.str.fullmatch(files.INTEGER)).all():
         raise ValueError(
             f"{path}: the ids of the transactions are integers, but {ids[~fits].iloc[0]!r} is none"

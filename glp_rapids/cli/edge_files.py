@@ -44,17 +44,20 @@ def add_no_header(columns: Any, names: str) -> None:
     columns.add_argument(
         "--no-header", action="store_true",
         help=f"the file has no line of column names: its columns are {names}, in this order; lines "
-        "that begin with # are left out, before the first row those with % and a blank, too; "
+        "that begin with # are left out, before the first row those with %% and a blank, too; "
         "goes without --source and --destination",
     )  # fmt: skip
 
 
-def add_memory_limit(parser: Any) -> None:
-    """Add how much memory the run may take."""
+def add_memory_limit(
+    parser: Any, of_less: str = "with less it is slower, and the result the same",
+    default: str = "what is free",
+) -> None:  # fmt: skip
+    """Add how much memory the run may take; ``of_less``: what happens if it is little."""
     parser.add_argument(
         "--memory-limit", metavar="SIZE",
-        help="bytes, or such as 8GB or 512MiB, that the run may take, the graph included; with "
-        "less it is slower, and the result the same (default: what is free)",
+        help="bytes, or such as 8GB or 512MiB, that the run may take, the graph included; "
+        f"{of_less} (default: {default})",
     )  # fmt: skip
 
 
@@ -101,11 +104,10 @@ def read_graph(
             "is for a file with a line of column names; with --no-header the first column is the "
             "source and the second the destination",
         )  # fmt: skip
+        _refuse_no_header(path)
         header = [*PAIRS[0], *([] if weight is None else [weight])]
     subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
-        if header is not None:
-            raise ValueError(f"{path} is no table; leave --no-header out")
         if weight is not None:
             raise ValueError(f"{path} has its own weights, if any; leave --weight out")
         if directed and not subject.directed:
@@ -121,6 +123,14 @@ def read_graph(
         f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph)}, on the {graph.device}"
     )
     return graph
+
+
+def _refuse_no_header(path: Path) -> None:
+    """Raise unless the file is a text: in other formats no line could be missing."""
+    if any(format.is_of(path) for format in paths.FORMATS[:-1]):  # the last one takes what is left
+        parquet = path.is_dir() or path.suffix.lower() in files.PARQUET
+        what = "is Parquet, whose columns have names" if parquet else "is no table"
+        raise ValueError(f"{path} {what}; leave --no-header out")
 
 
 def put_out(frame: Any, path: Path | None) -> None:

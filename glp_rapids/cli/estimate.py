@@ -15,8 +15,9 @@ examples:
   glp-rapids estimate --sizes 1010000000 23200000000 --memory-limit 150GB --bits 8
 
 A row says what the run would take that way: plain lists, packed ones (`glp-rapids compress`), or
-either of them streamed through a small buffer. --sizes takes vertices and entries, of which an
-undirected edge is two, and asks for no file.
+either of them streamed through a small buffer. "fits" is of a graph that is given in that form: of
+a table of edges, packed rows count once it is compressed. --sizes takes vertices and entries, of
+which an undirected edge is two, and asks for no file.
 """
 
 
@@ -75,4 +76,8 @@ def _estimate(options: argparse.Namespace) -> Any:
     estimate.asked(options.algorithm, **how)  # before a long file is read
     options.device = "cpu"  # where the file is read; the estimate is of where the run would be
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
+    other = "plain ways are of a table of edges"
+    if not graph.scheme:
+        other = "packed ways are of what `glp-rapids compress` makes of it"
+    edge_files.say(f"note        {other}, not of the file as it is")
     return estimate_memory(graph, options.algorithm, **how)

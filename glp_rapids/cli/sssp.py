@@ -28,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     edge_files.add_weight_and_direction(columns)
     run = bfs.add_search(parser)
     run.add_argument("--cutoff", type=float, metavar="LENGTH", help="leave out what is farther")
+    bfs.add_memory_limit(run)
     edge_files.add_device_and_output(run)
 
 
@@ -36,9 +37,9 @@ def run(options: argparse.Namespace) -> None:
     from glp_rapids import sssp
 
     edge_files.check_outputs(options)
-    graph = edge_files.read_graph(
+    graph, search = bfs.read_graph(
         options, weight=options.weight, directed=options.directed, multigraph=ByDefault("min")
     )
     source = bfs.ids_of(graph, options.start, "--start")
-    found = sssp(graph, source, cutoff=options.cutoff, **bfs.search_of(graph, options))
+    found = sssp(graph, source, cutoff=options.cutoff, **search)
     bfs.put_out(graph, found, options)

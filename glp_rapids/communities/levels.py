@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -224,7 +225,8 @@ class _Iteration:
         for facts in levels:
             self.told.append({"iteration": self.number, **facts})
             if self.tell is not None:
-                self.tell(self.told[-1])
+                # a copy, since what was told is read again, and is part of the result
+                self.tell(deepcopy(self.told[-1]))
 
 
 def _in_pieces(objective: Objective, engine: Engine, found: Found) -> Found:

@@ -175,6 +175,11 @@ def multilevel_label_propagation(
     check_tolerance("tol", tol)
     check_progress(progress)
     given = as_any_graph(graph, **edges)
+    if given.directed:
+        raise ValueError(
+            "graph is directed, and multilevel label propagation is defined for undirected graphs; "
+            f"{_undirected_by(graph, given)}"
+        )
     found, report = _run(
         given, objective, float(resolution), progress,
         refine=bool(refine), max_level=int(max_level), hierarchy=bool(levels),
@@ -208,14 +213,19 @@ def check_tolerance(name: str, tolerance: Any) -> None:
         raise ValueError(f"{name} must be a finite number of at least 0, not {shown(tolerance)}")
 
 
+def _undirected_by(graph: Any, given: BaseGraph) -> str:
+    """Say what a caller can do whose graph is directed; ``given``: what was read of it."""
+    if hasattr(graph, "to_undirected"):  # one of networkx or cuGraph
+        return "pass graph.to_undirected()"
+    # one of this library, or a file of a compressed one, says itself whether it is directed
+    if isinstance(graph, type(given)) or given.scheme:
+        return "make it anew from its edges, with directed=False"
+    return "read its edges with directed=False"
+
+
 def _run(
     given: BaseGraph, objective: str, resolution: float, progress: Progress, **options: Any
 ) -> tuple[Found, dict]:
-    if given.directed:
-        raise ValueError(
-            "graph is directed, and multilevel label propagation is defined for undirected graphs; "
-            "read its edges with directed=False"
-        )
     begin = time.perf_counter()
     graph, device = given.to_graph(), given.device
     with reporting(progress, _show, desc="levels", unit="level") as tell:

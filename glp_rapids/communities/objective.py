@@ -120,7 +120,7 @@ class Objective:
 
 def squares_of(volumes: np.ndarray) -> int:
     """Add up the squares of volumes, exactly."""
-    highest, mixed, lowest, rest = _add_squares(volumes)
+    highest, mixed, lowest, rest = map(int, _add_squares(volumes))  # NumPy's if not compiled
     return (highest << 62) + ((mixed + lowest) << 32) + rest
 
 

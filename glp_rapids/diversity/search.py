@@ -252,8 +252,7 @@ def top_structural_diversity(
     devices = check_devices(devices, graph)
     check_memory("structural_diversity", graph, None)
     number_of_vertices = graph.number_of_vertices
-    if t > number_of_vertices:
-        raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
+    check_number_of_best(t, number_of_vertices)
     csr = simple(graph, symmetrize)
     level = level_of(k, number_of_vertices, about)
     with _counting(progress, number_of_vertices) as tell:
@@ -300,6 +299,14 @@ def _everyone(graph: Graph) -> Array:
     xp = array_module(graph.indptr)
     number_of_vertices = graph.number_of_vertices
     return graph.keep("everyone", lambda: xp.arange(number_of_vertices, dtype=graph.indices.dtype))
+
+
+def check_number_of_best(t: int, number_of_vertices: int) -> None:
+    """Raise if there are not so many vertices."""
+    if not number_of_vertices:
+        raise ValueError("the graph has no vertices, of which some could be the best")
+    if t > number_of_vertices:
+        raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
 
 
 def level_of(k: int, number_of_vertices: int, about: Model) -> int:

@@ -131,8 +131,11 @@ def as_column(data: Any, label: str) -> Column:
             hint = "; make a list of it" if isinstance(data, Set) else ""
             raise TypeError(f"{label} must be one column of values, not {shown(data)}{hint}")
         values = list(data)
+        if values and isinstance(values[0], np.ndarray) and not values[0].ndim:
+            values = [one[()] if isinstance(one, np.ndarray) else one for one in values]
         if values and isinstance(values[0], list | np.ndarray):
-            raise ValueError(f"{label} must have one dimension, and its values are lists")
+            what = "lists" if isinstance(values[0], list) else "arrays"
+            raise ValueError(f"{label} must have one dimension, and its values are {what}")
         return _series_of(values)
 
 

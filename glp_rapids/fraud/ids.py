@@ -36,13 +36,14 @@ def joined(
 ):
     """Return the union of two sets of ids, and the ascending index there of the old and the new.
 
-    The index of the old ones is None if it would change nothing. ``label``: of whose ids, for
-    messages.
+    The index of the old ones is None if it would change nothing. ``label``: which ids of the window
+    the old ones are, and of a batch the new ones, for messages.
     """
     if _can_be_merged(old, new, device):
         return _merged(old, new)
     parts = [[column.values for column in vertices.columns] for vertices in (old, new)]
-    codes, together = rank_ids(parts, [[label] * len(parts[0])] * 2, old.kind, device)
+    labels = [[f"the {whose} ({label})"] * len(parts[0]) for whose in ("window", "batch")]
+    codes, together = rank_ids(parts, labels, old.kind, device)
     columns = []
     for column, one, other in zip(together.columns, old.columns, new.columns, strict=True):
         dtype = one.dtype if one.dtype == other.dtype or not len(new) else None

@@ -29,7 +29,7 @@ class Columns(NamedTuple):
 
     @property
     def names(self) -> list[Any]:
-        """All of them, each once: source and destination may be one column."""
+        """All of them, each once: the ends of ids of several columns may share some."""
         return list(dict.fromkeys(name for names in self for name in names))
 
 
@@ -63,12 +63,18 @@ def column_names(there: list[Any], options: Options) -> Columns:
 
 
 def refuse_repeated(there: list[Any], columns: Columns) -> None:
-    """Raise if one of the names is that of several columns."""
+    """Raise if one of the names is that of several columns, or both ends are of the same."""
     number_of = Counter(there)
     for argument, names in zip(ARGUMENTS, columns, strict=True):
         for name in names:
             if number_of[name] > 1:
                 raise ValueError(f"{argument}: the frame has several columns named {name!r}")
+    if columns.sources == columns.destinations:
+        shown_names = ", ".join(map(repr, columns.sources))
+        raise ValueError(
+            f"source and destination both name {shown_names}, by which every edge would be a loop; "
+            "name two columns"
+        )
 
 
 def ends_of(there: list[Any], source: Any, destination: Any) -> tuple[list[Any], list[Any]]:

@@ -101,8 +101,9 @@ class DistinctIntegers:
     """Integers that come in arrays of any integer dtypes; ``expected``: how many, if known."""
 
     def __init__(self, expected: int | None = None) -> None:
-        self._dtypes: dict[np.dtype, str] = {}
+        self._dtypes: set[np.dtype] = set()
         self._least = self._largest = 0
+        self._of_least = self._of_largest = ""  # what messages call the ids of which these are
         self._seen, self._expected = 0, expected or 0
         self._base = 0  # of the first bit
         self._bits: np.ndarray | None = np.zeros(0, np.uint64)  # None: too sparse
@@ -113,12 +114,13 @@ class DistinctIntegers:
         if not array.size:
             return
         least, largest = int(array.min()), int(array.max())
-        if self._seen:
-            least, largest = min(least, self._least), max(largest, self._largest)
-        self._dtypes.setdefault(array.dtype, label)
-        if largest >= 2**63:
-            id_types.of_64_bits(least, largest, list(dict.fromkeys(self._dtypes.values())))
-        self._least, self._largest = least, largest
+        if not self._seen or least < self._least:
+            self._least, self._of_least = least, label
+        if not self._seen or largest > self._largest:
+            self._largest, self._of_largest = largest, label
+        self._dtypes.add(array.dtype)
+        if self._largest >= 2**63:
+            self._of_64_bits()
         self._seen += array.size
         if self._bits is None:
             self._wait(array)
@@ -132,14 +134,18 @@ class DistinctIntegers:
         """Return them, each once, in the one dtype that holds all; no more can be added."""
         dtype = np.result_type(*self._dtypes)
         if dtype.kind == "f":
-            labels = list(dict.fromkeys(self._dtypes.values()))
-            dtype = id_types.of_64_bits(self._least, self._largest, labels)
+            dtype = self._of_64_bits()
         if self._bits is None:
             self._merge()
         if self._bits is not None:
             return self._marked(dtype)
         known, self._known = self._known, np.empty(0, np.int64)
         return known.astype(dtype, copy=False)
+
+    def _of_64_bits(self):
+        """Choose a dtype that holds all, or raise."""
+        labels = list(dict.fromkeys([self._of_largest, self._of_least]))
+        return id_types.of_64_bits(self._least, self._largest, labels)
 
     def _is_dense(self):
         ids = max(self._seen, self._expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,8 @@ class Edges:
     source_labels: tuple[str, ...] = ("source",)
     destination_labels: tuple[str, ...] = ("destination",)
     weight_label: str = "weight"
+    # says where a weight stands, if not in a row
+    weight_place: Callable[[int], str] | None = None
     vertices_labels: tuple[str, ...] = ()
     # what to do where ids cannot be vertices, if it is not to cast a column
     mend: str | None = None

@@ -7,6 +7,7 @@ may be damaged. It is looked through once, which takes memory for its rows, not 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -112,7 +113,12 @@ def _edges(row, column, values, n, directed):
         maybe_symmetric=not directed,
         vertices_labels=("the rows of the matrix",),
         weight_label=VALUES,
+        weight_place=lambda place: _shown_place(row[place], column[place]),
     )
+
+
+def _shown_place(row, column):
+    return f"row {int(row)}, column {int(column)}"
 
 
 def _of_rows(matrix, n, directed):
@@ -130,8 +136,13 @@ def _of_rows(matrix, n, directed):
     by_columns = matrix.format == "csc"
     # a matrix and its transpose are one undirected graph
     if worst == check_rows.ASCENDING and not (by_columns and directed):
-        rows = CSR(indptr, indices.astype(index_dtype(n), copy=False), _weights(values))
-        return Adjacency(rows, directed)
+
+        def place_of(place: int) -> str:
+            ends = int(indptr.searchsorted(place, side="right")) - 1, indices[place]
+            return _shown_place(*(ends[::-1] if by_columns else ends))
+
+        weights = _weights(values, place_of)
+        return Adjacency(CSR(indptr, indices.astype(index_dtype(n), copy=False), weights), directed)
     pair = segment_ids(indptr, index_dtype(n)), indices
     values = None if values.dtype == bool else kinds.as_column(values, VALUES)
     return _edges(*(pair[::-1] if by_columns else pair), values, n, directed)
@@ -230,15 +241,18 @@ def _refuse_outside(name: str, ends: np.ndarray, n: int, of: str) -> None:
         )
 
 
-def _weights(values: np.ndarray) -> np.ndarray | None:
-    """Check values and make weights of them, without a copy where they are of a dtype for it."""
+def _weights(values: np.ndarray, place_of: Callable[[int], str]) -> np.ndarray | None:
+    """Check values and make weights of them, without a copy where they are of a dtype for it.
+
+    ``place_of``: says where one of them stands.
+    """
     dtype = values.dtype
     if dtype.kind == "b":
         return None
     if dtype.kind not in "iuf" or dtype.itemsize not in (4, 8) or not _in_range(values):
         values = kinds.as_column(values, VALUES)
         with errors_named(VALUES):
-            return checked_weights(values, VALUES)
+            return checked_weights(values, VALUES, place_of=place_of)
     if dtype.kind == "f" or dtype.itemsize == 8:
         values = for_kernels(values)
         return values.view(np.int64) if dtype.kind == "u" else values

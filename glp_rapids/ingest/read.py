@@ -119,11 +119,12 @@ def as_graph(
     Raises
     ------
     ValueError
-        A column is missing, or there are two pairs of usual names; lengths differ, there are nulls,
-        infinite or negative weights or float32 below 1.2e-38, which GPUs take for 0; columns are
-        named of what has none, a cugraph.Graph was never filled, or the data lies on another
-        GPU than the current one. A file is truncated, has not the columns that others have, or
-        changed while it was read. What is wrong in a file is named with the file and the row.
+        A column is missing or is that of both ends, or there are two pairs of usual names; lengths
+        differ, there are nulls, infinite or negative weights or float32 below 1.2e-38, which GPUs
+        take for 0; columns are named of what has none, a cugraph.Graph was never filled, or the
+        data lies on another GPU than the current one. A file is truncated, has not the columns
+        that others have, or changed while it was read. What is wrong in a file is named with the
+        file and the row.
     TypeError
         ``graph`` is none of the above, or ids are floats, booleans or of mixed types.
     FileNotFoundError
@@ -299,7 +300,8 @@ def _build(edges, options, multigraph, device):
             refuse_elsewhere(column, label)
     weights = None
     if edges.weight is not None:
-        weights = to_device(checked_weights(edges.weight, edges.weight_label), device)
+        weights = checked_weights(edges.weight, edges.weight_label, place_of=edges.weight_place)
+        weights = to_device(weights, device)
     source, destination, vertices = _ranked(edges, options, device)
     arrays = build.csr_of_pairs(
         source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,44 +18,58 @@ _NOT_NEGATIVE = (
     "weights are how much an edge counts, or how long it is, and methods like Dijkstra's need "
     "non-negative lengths"
 )
+# by the kind of a dtype: what pandas casts to no float
+_MENDS = {
+    "m": "turn them into seconds with .dt.total_seconds()",
+    "M": "subtract a date from them, and turn that into seconds with .dt.total_seconds()",
+}
 _TOO_SMALL = "a GPU takes float32 below 1.2e-38 for 0; cast to float64, or multiply all of them"
 SUBNORMALS = np.uint32(0x7FFFFF)  # so many float32 are
 
 
-def checked_weights(column: Column, label: str, first_row: int = 0) -> Array:
+def checked_weights(
+    column: Column, label: str, first_row: int = 0, place_of: Callable[[int], str] | None = None
+) -> Array:
     """Turn weights into int64, float32 or float64, finite and not negative.
 
-    ``first_row``: what messages add to the number of a row.
+    ``first_row``: what messages add to the number of a row. ``place_of``: says where a value of a
+    matrix stands, which has no such rows.
     """
     with errors_named(label):
-        return _checked(column, label, first_row)
+        return _checked(column, label, first_row, place_of)
 
 
-def _checked(column, label, first_row):
-    mend = "cast them with astype('float64')"
+def _checked(column, label, first_row, place_of):
+    holds, drop = "holds", "drop those rows with dropna, or fill them"
+    if place_of is not None:
+        holds, drop = "hold", "fill them, or set them to 0 and call eliminate_zeros()"
+
+    def at(row):
+        return f"row {first_row + row}" if place_of is None else place_of(row)
+
     if not len(column) and column.dtype == np.dtype(object):
         column = column.astype(np.float64)  # what has no values has no type, as in a mere header
     if nulls := kinds.null_count(column):
-        row = first_row + int(kinds.to_array(kinds.is_null(column)).argmax())
+        row = int(kinds.to_array(kinds.is_null(column)).argmax())
         raise ValueError(
-            f"{label} holds {nulls} null(s) or NaN, the first at row {row}; drop those rows with "
-            "dropna, or fill them"
+            f"{label} {holds} {nulls} null(s) or NaN, the first at {at(row)}; {drop}"
         )
     dtype = column.dtype
+    mend = _MENDS.get(getattr(dtype, "kind", ""), "cast them with astype('float64')")
     # those of Arrow and cuDF count as numeric
     decimal = not isinstance(dtype, np.dtype) and str(getattr(dtype, "name", "")).startswith("dec")
     if decimal or pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
-        raise TypeError(f"{label} holds {dtype}, not numbers; {mend}")
+        raise TypeError(f"{label} {holds} {dtype}, not numbers; {mend}")
     weights = kinds.to_array(column)
     if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
-        raise TypeError(f"{label} holds {dtype}, not real numbers of at most 64 bits; {mend}")
+        raise TypeError(f"{label} {holds} {dtype}, not real numbers of at most 64 bits; {mend}")
 
     def refuse_where(bad, what, mend):
         if any_true(bad):
             row = int(bad.argmax())
             raise ValueError(
-                f"{label} holds {int(bad.sum())} {what} weight(s), the first "
-                f"{weights[row].item()} at row {first_row + row}; {mend}"
+                f"{label} {holds} {int(bad.sum())} {what} weight(s), the first "
+                f"{weights[row].item()} at {at(row)}; {mend}"
             )
 
     refuse_where(weights < 0, "negative", _NOT_NEGATIVE)

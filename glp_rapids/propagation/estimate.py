@@ -148,10 +148,12 @@ def estimate_memory(
     frame
         A row for each device and way: ``way``, ``device``, ``device_bytes`` (on a GPU),
         ``host_bytes``, ``fits`` (null where nobody knows what is free, as on a GPU that is not
-        there). "plain" and "packed" are of a graph that is given so, what is streamed to a GPU of
-        one in host memory, where it and its copy in the order of the strips are. What is streamed
-        takes what the limit leaves, up to a useful size; where it does not fit, or nobody knows,
-        the numbers are the least.
+        there). A row is of a graph that is given in the form of its way: ``fits`` does not say that
+        a plain graph as it is can go a packed way, for which a run holds both forms, or on a GPU
+        refuses it; `compress` it first. What is streamed to a GPU is of a graph in host memory,
+        where it and its copy in the order of the strips are. What is streamed takes what the limit
+        leaves, up to a useful size; where it does not fit, or nobody knows, the numbers are the
+        least.
 
     Raises
     ------
