@@ -138,7 +138,7 @@ def groups(found, ids):
 @pytest.mark.parametrize("kind", ["with gaps", "strings"])
 def test_an_account_that_comes_leaves_others_where_they_are(kind, first, device):
     """Whether it is the first of all, so that every index is another one, or the last."""
-    source, destination = social(20_000)[:2]
+    source, destination = social(20_000, device="cpu")[:2]
     edges = pd.DataFrame({"src": source, "dst": destination}) * 7
     new = -5 if first else 10**7
     if kind == "strings":
