@@ -1,5 +1,6 @@
 """Scores are the fixed point of their rule, within ``tol``, from wherever they start."""
 
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -333,6 +334,16 @@ def test_too_few_rounds_and_weights_too_far_apart_warn(month):
     edges = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 2, 3], "w": [1e-30, 1.0, 1e30]})
     with pytest.warns(UserWarning, match="64 bits give no more; raise tol"):
         account_scores(edges, [0], weight="w", device="cpu")
+
+
+@pytest.mark.parametrize("damping", [5e-324, 1e-300, 1e-9])
+def test_a_damping_of_next_to_nothing_leaves_next_to_nothing(damping):
+    path = as_graph((np.arange(4), np.arange(1, 5)), device="cpu")
+    for tol in (1e-4, 5e-324):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # 64 bits give no more
+            found = account_scores(path, [0], damping=damping, tol=tol)
+        assert np.allclose(found["score"], [1, 0, 0, 0, 0], atol=1e-8)
 
 
 def test_a_damping_of_one_gives_harmonic_scores():

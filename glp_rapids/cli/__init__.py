@@ -38,6 +38,9 @@ BAD_INPUT = 2
 # What the library advises for a frame, and what is the same in the file that the frame is of.
 IN_A_FILE = {
     r" with dropna\b": "",
+    r"\bturn them into seconds with \.dt\.total_seconds\(\)": "write them as seconds",
+    r"\bsubtract a date from them, and turn that into .*\.dt\.total_seconds\(\)":
+        "write numbers in their place",
     r"\bcast (?:them )?with astype\('float64'\)": "write a number in each row",
     r"\bcast them, as with astype\('int64'\)": "write them as integers",
     r"\bcast them, as with astype\('str'\)": "write them as texts",

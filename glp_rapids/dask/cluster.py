@@ -33,6 +33,7 @@ from glp_rapids.ingest.options import EdgeOptions
 LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE_OF_GPUS = 8.0  # seconds that ranks on GPUs may take to end
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
+CLOSED = ("closing", "closed")  # clients
 
 
 class WorkerGpu(NamedTuple):
@@ -175,7 +176,7 @@ def _client_of(given: Any) -> Any:
             f"client must be a distributed.Client, not {shown(client)}; "
             "distributed.Client(address) makes one"
         )
-    if client.status != "running":
+    if client.status in CLOSED:
         raise ValueError(f"client is {client.status}; make another distributed.Client")
     return client
 
@@ -190,7 +191,7 @@ def _no_other_run(client: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        if client.status == "running":  # else the scheduler waits half a minute for it
+        if client.status not in CLOSED:  # else the scheduler waits half a minute for it
             lock.release()
 
 
@@ -228,7 +229,7 @@ def _gpu_of_worker() -> WorkerGpu:
 
 def _workers(client: Any) -> set[str]:
     """Return the addresses of the cluster's workers."""
-    if client.status != "running":
+    if client.status in CLOSED:
         raise RuntimeError("the client was closed during the run; call again with another one")
     # `scheduler_info` may be what the client last refreshed by itself, which has no workers
     return set(client.nthreads())

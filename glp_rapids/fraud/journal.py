@@ -200,8 +200,8 @@ def write_state(folder: Path, state: State, window: SlidingWindow, options: dict
 
 def opened(
     folder: Path, path: Any, device: Any
-) -> tuple[SlidingWindow, State, dict[str, Any], Iterator[Delivery], FolderLock | None]:
-    """Return a window, its monitor's state and options, what later ticks were given, the lock."""
+) -> tuple[SlidingWindow, State, dict[str, Any], Iterator[Delivery], Journal]:
+    """Return a window, its monitor's state and options, what later ticks were given, the rest."""
     lock = hold(folder) if folder.is_dir() else None
     there = files_in(folder)
     if there.state is None:
@@ -213,24 +213,27 @@ def opened(
         if number != tick:
             missing = path_of(folder, "batch", number)
             raise ValueError(f"{missing} is missing, and later ones are there; restore it")
-    window, state, options = read_state(folder, there.state, device, len(there.batches))
+    window, state, options, current = read_state(folder, there.state, device, len(there.batches))
     batches = (read_batch(folder, tick, window.device) for tick in there.batches)
-    return window, state, options, batches, lock
+    # beside a state of other rules no batch may be written that follows it by these
+    since: list[Delivery] | None = [] if current else None
+    return window, state, options, batches, Journal(folder, since=since, lock=lock)
 
 
 def read_state(
     folder: Path, tick: int, device: Any, batches: int = 0
-) -> tuple[SlidingWindow, State, dict[str, Any]]:
+) -> tuple[SlidingWindow, State, dict[str, Any], bool]:
     """Read all of a monitor: its window, its state, its options; ``batches`` came since.
 
-    Of other rules is only what does not depend on them: who is in a cluster is told again by the
-    next tick, but what came between would be told to nobody.
+    Last is whether it was written by these rules. Of other, earlier ones is only what does not
+    depend on them: who is in a cluster is told again by the next tick, but what came between would
+    be told to nobody.
     """
     facts, arrays, ids = _read(path_of(folder, "state", tick), tick, device)
     window, options = SlidingWindow(**facts["window"], device=device), facts["monitor"]
     fades, amounts = options["half_life"] is not None, options["weight"] == "amount"
     rules, counts = facts.get("rules", 0), (fades and amounts) or options["hubs"] is not None
-    if rules != RULES and (batches or (counts and rules < COUNTS)):
+    if rules > RULES or (rules < RULES and batches) or (rules < COUNTS and counts):
         raise ValueError(
             f"{path_of(folder, 'state', tick)} is of another version, for which amounts by age, "
             "partners of hubs and what accounts pay to themselves counted otherwise, or scores "
@@ -273,7 +276,7 @@ def read_state(
             scores=found, vertices=graph.vertices, places=places,
             epoch=0 if decay is None else decay.epoch(newest),
         )  # fmt: skip
-    return window, state, options
+    return window, state, options, rules == RULES
 
 
 def _read(path: Path, tick: int, device: Any) -> tuple[dict, dict, dict[str, VertexIds]]:

@@ -192,13 +192,13 @@ class Monitor:
             parent) or "gone";
             ``parents``, a list of ids; ``joined`` and ``left``, how many members did; ``score``,
             the mean of its members; ``delta``, by how much that has changed.
-            ``changes``: accounts whose score has changed by more than twice what it may now be off,
-            by ``vertex``: ``score``, ``previous`` (0 for who has come); ``kind``, if seeds have.
+            ``changes``: accounts whose score has changed by more than twice what it may now be off
+            (``tol``, if known), by ``vertex``: ``score``, ``previous`` (0: new), ``kind``, if any.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
             ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
             ``score``, ``is_seed``, by vertex.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
-            scores), ``error`` and ``mean_weight`` as in `account_scores`, and more.
+            scores), ``error``, as in `account_scores`, and more.
 
         Raises
         ------
@@ -287,7 +287,7 @@ class Monitor:
         Costs a sort of the window's rows, and again the ticks since its state was written.
         """
         folder = Path(path).resolve()
-        window, state, options, batches, lock = journal.opened(folder, path, choose(device))
+        window, state, options, batches, kept = journal.opened(folder, path, choose(device))
         monitor = cls(window, **options)
         monitor._state, monitor._seen = state, window._state
         rows = 0
@@ -296,7 +296,7 @@ class Monitor:
             with warnings.catch_warnings():  # of what the first run has warned
                 warnings.simplefilter("ignore")
                 monitor._advance(delivery)
-        monitor._journal = journal.Journal(folder, monitor._state.tick, [], rows, lock)
+        kept.tick, kept.rows, monitor._journal = monitor._state.tick, rows, kept
         return monitor
 
     def close(self) -> None:

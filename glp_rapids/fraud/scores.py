@@ -247,14 +247,16 @@ def _warn(state: ScoreState, rule: Rule) -> None:
     """Warn where scores are not as near the exact ones as was asked."""
     if not state.converged:
         warnings.warn(
-            f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones after "
+            f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones, of "
+            "accounts that trade no more than the average, after "
             f"max_iter={rule.max_iter} rounds; raise max_iter, or tol",
             UserWarning, stacklevel=5,
         )  # fmt: skip
     elif rule.damping < 1 and state.error > rule.tol:
         warnings.warn(
-            f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones: with "
-            "such weights and damping, 64 bits give no more; raise tol",
+            f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones, of "
+            "accounts that trade no more than the average: with such weights and damping, 64 bits "
+            "give no more; raise tol",
             UserWarning, stacklevel=5,
         )  # fmt: skip
 

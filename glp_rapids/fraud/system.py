@@ -10,8 +10,8 @@ sqrt(d[v]) it says that y[v] is the damped mean of its neighbours, y[v] = dampin
 d[v] * y[u]. Let P be these shares among the vertices that are not fixed; rows of P add up to at
 most 1, so (1 - damping P)^-1 is not negative and its rows add up to at most 1 / (1 - damping). If
 no residual, damping * mean - y[v], is beyond e, then no y is off by more than e / (1 - damping).
-Scores are told of y and its residual together, one step further: so whoever deals with a seed has
-one, and none is off by more than sqrt(d[v]) * damping * e / (1 - damping).
+Scores are told of y and its residual together, one step further: so whoever deals with a seed for
+more than nothing has one, and none is off by more than sqrt(d[v]) * damping * e / (1 - damping).
 
 Scores, too, may be as large as sqrt(d[v]) times the largest y. One ``tol`` for all would ask of a
 merchant with a million customers, where the errors of all do add up, a thousand times what it asks
@@ -117,8 +117,8 @@ class System:
         root = math.sqrt(self.mean)
         power = min(BITS - self.exponent, 2 * BITS + math.frexp(root)[1])
         wanted = math.ldexp(self.tol / root, power) - CLAMPED
-        beyond = wanted - self._allowance
-        return max(least, min(math.floor(beyond * gap / self.damping) - self._allowance, 1 << BITS))
+        most = min(max(wanted - self._allowance, 0.0) * gap / self.damping, float(1 << BITS))
+        return max(least, math.floor(most) - self._allowance)
 
     def error(self, residual: int) -> float:
         """Bound how far scores are off of vertices that trade no more than the mean.
@@ -134,7 +134,7 @@ class System:
         return float(np.ldexp(units * math.sqrt(self.mean), self.exponent - BITS))
 
     def times_as_far(self, vertices: Array) -> Array:
-        """Return how many times as far the scores of some vertices may be off, or 1 if known."""
+        """Return how many times as far the scores of some vertices may be off; known: 1."""
         times = times_as_far(self.root[vertices], self.mean)
         times[self.fixed[vertices]] = 1.0
         return times

@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from glp_rapids.graph import sort_gpu
 from glp_rapids.graph.sort_gpu import index_dtype
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts, parts_of_rows
@@ -49,8 +48,9 @@ def sorted_entries(
 
     ``symmetric`` adds the reverse of every pair but of self-loops.
     """
-    if source.size * FEW < number_of_vertices:  # counting would go through all vertices four times
-        return sort_gpu.sorted_entries(source, destination, number_of_vertices, symmetric)
+    if source.size * FEW < number_of_vertices <= 1 << 32:
+        # counting would go through all vertices four times
+        return _few_entries(source, destination, number_of_vertices, symmetric)
     by_row, by_column = _starts(source, destination, number_of_vertices, symmetric)
     index = index_dtype(number_of_vertices)
     bucket = np.empty(by_column[-1], dtype=index)
@@ -66,6 +66,25 @@ def sorted_entries(
     for first, last in parts_of_rows(by_column):
         _fill_rows_with_edge(first, last, by_column, bucket, edge, cursor, indices, order)
     return by_row.copy(), indices, order  # a part of what counts both rows and columns
+
+
+def _few_entries(source, destination, number_of_vertices, symmetric):
+    """Sort pairs by comparing them, in as many steps as there are; only ``indptr`` is longer."""
+    edge = np.arange(source.size, dtype=index_dtype(source.size))
+    pairs = np.stack([source, destination], axis=1).astype(np.uint64)
+    if symmetric:
+        # each edge beside its reverse, so that equal entries stay in the order of the edges
+        there = np.ones((source.size, 2), dtype=bool)
+        there[:, 1] = source != destination
+        pairs = np.stack([pairs, pairs[:, ::-1]], axis=1)[there]
+        edge = np.repeat(edge, 2)[there.ravel()]
+    order = np.argsort(pairs[:, 0] << np.uint64(32) | pairs[:, 1], kind="stable")
+    row, column = pairs[order].T
+    indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
+    rows, counts = np.unique(row, return_counts=True)
+    indptr[rows.astype(np.int64) + 1] = counts
+    np.cumsum(indptr, out=indptr)
+    return indptr, column.astype(index_dtype(number_of_vertices)), edge[order]
 
 
 def transposed(

@@ -99,11 +99,6 @@ def _split(keys: Array, bits: int, number_of_vertices: int) -> tuple[Array, Arra
     xp = array_module(keys)
     indices = xp.empty(keys.size, dtype=index_dtype(number_of_vertices))
     xp.bitwise_and(keys, np.uint64((1 << bits) - 1), out=indices, casting="unsafe")
-    if xp is np:  # few pairs, see `sort_cpu.sorted_entries`
-        rows, counts = np.unique(keys >> np.uint64(bits), return_counts=True)
-        indptr = np.zeros(number_of_vertices + 1, dtype=np.int64)
-        indptr[rows.astype(np.int64) + 1] = counts
-        return np.cumsum(indptr, out=indptr), indices
     indptr = xp.empty(number_of_vertices + 1, dtype=np.int64)
     first = xp.arange(number_of_vertices, dtype=np.uint64) << np.uint64(bits)
     indptr[:-1] = xp.searchsorted(keys, first)

@@ -47,6 +47,9 @@ class Places:
     # of every place the rank at the last merge, -1: none; and which of those stayed
     ranked: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False, repr=False)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "ranked": None}  # `ranks_of` does without, in more time
+
     @classmethod
     def none(cls, ids: VertexIds, capacity: int) -> Places:
         """Return no ids, of the type of these, and so many places that are free."""
@@ -125,7 +128,7 @@ class Places:
             gone = np.ones(union.size, dtype=bool)
             gone[inside] = False
             free = np.sort(np.concatenate([free, union.places[gone]])).astype(np.int32)
-        ranked = union.rank_of_place, inside
+        ranked = union.rank_of_place, inside.astype(np.int32)
         return Places(SortedIds(ids, places), (), self.capacity, free, ranked=ranked)
 
     def ranks(self) -> np.ndarray:
