@@ -346,7 +346,7 @@ def test_a_wrong_t_is_refused(wrong, error, words):
 
 
 def test_no_vertices_have_no_best():
-    with pytest.raises(ValueError, match="t must"):
+    with pytest.raises(ValueError, match="the graph has no vertices, of which some could"):
         top_structural_diversity(**GRAPHS["empty"](), t=1, k=1, device="cpu")
 
 
@@ -373,5 +373,3 @@ def test_directed_graphs_are_symmetrized_only_when_asked(model, device):
 def test_the_best_are_some_of_those_that_there_are():
     with pytest.raises(ValueError, match="t must be at most 12, the number of vertices, not 13"):
         top_structural_diversity(EDGES, 13, 2, device="cpu")
-    with pytest.raises(ValueError, match="the graph has no vertices, of which some could be"):
-        top_structural_diversity(EDGES.iloc[:0], 1, 2, device="cpu")
