@@ -97,6 +97,11 @@ def test_equal_paths_come_in_the_order_of_their_ids():
     for rows in (edges, edges[::-1]):
         found = explain(rows, account_scores(rows, ["z"], device="cpu"), "a", 3, device="cpu")
         assert found["destination"].tolist() == ["p", "z", "q", "z", "r", "z"]
+        told = found.attrs["glp"]
+        assert (told["paths"], told["damping"]) == (3, 0.85)
+        assert told["explained"] == pytest.approx(3 * 0.85**2 / 8)
+        # besides the fourth there are walks that go back and forth
+        assert told["explained"] * 4 / 3 < told["score"] < 1
 
 
 def test_a_path_through_a_window_has_amounts_and_times(device):

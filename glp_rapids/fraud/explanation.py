@@ -81,7 +81,8 @@ def explain(
         ``contribution``: what the path adds to the score, the product over its steps of damping
         times weight over the root of what the edges of both ends weigh. Of a window also ``first``
         and ``last``, when the two traded at first and at last. No rows if the account is a seed
-        itself, or its score is 0.
+        itself, or its score is 0. ``.attrs["glp"]``: ``score`` of the account, ``explained``, what
+        the paths add up to of it, ``paths``, how many there are, and ``damping``.
 
     Raises
     ------
@@ -136,7 +137,12 @@ def explained(
         raise ValueError(f"vertex must be one id, not {start.size}")
     search = _Search(host, table, float(damping), facts if known is None else known)
     paths = search.strongest(int(start[0]), int(min(k, 1 << 40)), float(least))
-    return _frame(paths, transfers, host, amounts, window, kind)
+    told = {
+        "score": float(search.score[start[0]]),
+        "explained": math.fsum(path.product for path in paths), "paths": len(paths),
+        "damping": float(damping),
+    }  # fmt: skip
+    return kinds.set_attributes(_frame(paths, transfers, host, amounts, window, kind), told)
 
 
 class _Search:
