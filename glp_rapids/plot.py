@@ -137,7 +137,7 @@ def draw_paths(paths: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
     if axes is None:
         size = 2.2 * paths["step"].max() + 5, 0.8 * len(ends) + 1
         _, axes = pyplot.subplots(figsize=size, layout="constrained")
-    pairs = [frozenset(ends) for ends in zip(paths["source"], paths["destination"], strict=True)]
+    pairs = [frozenset(pair) for pair in zip(paths["source"], paths["destination"], strict=True)]
     lines = paths[~pd.Series(pairs, paths.index).duplicated()]  # whichever way a path goes
     places = [[at[id_] for id_ in lines[end]] for end in ("source", "destination")]
     segments = np.array(places, dtype=float).transpose(1, 0, 2)

@@ -13,7 +13,7 @@ import pytest
 from monitors import IDS, LIMITS, assert_same_state, assert_same_tick, batches, monitor, to_pandas
 
 from glp_rapids.common import atomic_file
-from glp_rapids.fraud import Monitor, SlidingWindow
+from glp_rapids.fraud import Monitor, SlidingWindow, journal
 
 
 @pytest.mark.parametrize("kind", IDS)
@@ -265,3 +265,32 @@ def test_a_file_is_no_folder(tmp_path, device):
     with pytest.raises(ValueError, match=r"path: .*watch\.py is a file; name a folder"):
         monitor([], device).save(path)
     assert path.read_text() == "mine"
+
+
+def test_a_state_of_other_rules_is_refused_where_scores_follow_from_them(tmp_path, monkeypatch):
+    rows = pd.DataFrame({"source": [0], "destination": [1], "amount": 1.0, "time": [0.0]})
+    aged = {"half_life": 1.0, "weight": "amount"}
+    for number, (rules, how, opens) in enumerate([
+        (1, {}, True), (1, {"half_life": 1.0}, True), (1, {"hubs": 3}, False), (1, {}, False),
+        (1, aged, False), (2, {"hubs": 3}, True), (2, aged, True), (2, {}, True), (2, {}, False),
+        (journal.RULES + 1, {"hubs": 3}, False),
+    ]):  # fmt: skip
+        watch = Monitor(SlidingWindow(5, device="cpu"), [0], **how)
+        watch.update(rows)
+        with monkeypatch.context() as before:
+            before.setattr(journal, "RULES", rules)
+            watch.save(tmp_path / str(number))
+        if not how and not opens:  # what came since would be told to nobody
+            watch.update(rows.assign(time=1.0))
+            watch.save(tmp_path / str(number))
+        watch.close()
+        if opens:
+            watch = Monitor.open(tmp_path / str(number), device="cpu")
+            # what comes next is not noted beside a state of other rules
+            watch.update(rows.assign(time=1.0))
+            watch.save(tmp_path / str(number))
+            watch.close()
+            assert_same_state(Monitor.open(tmp_path / str(number), device="cpu"), watch)
+            continue
+        with pytest.raises(ValueError, match=r"is of another version, .*; start a new Monitor"):
+            Monitor.open(tmp_path / str(number), device="cpu")

@@ -17,7 +17,6 @@ from glp_rapids.fraud import (
     explain,
     features,
     find_clusters,
-    journal,
 )
 from glp_rapids.fraud.decay import Decay
 from glp_rapids.ingest.read import as_graph
@@ -137,35 +136,6 @@ def test_amounts_that_may_grow_beyond_64_bits_are_refused(device):
     with pytest.raises(ValueError, match="too much for 64 bits"):
         watch.update(rows)
     assert len(fresh) == 0
-
-
-def test_a_state_of_other_rules_is_refused_where_scores_follow_from_them(tmp_path, monkeypatch):
-    rows = pd.DataFrame({"source": [0], "destination": [1], "amount": 1.0, "time": [0.0]})
-    aged = {"half_life": 1.0, "weight": "amount"}
-    for number, (rules, how, opens) in enumerate([
-        (1, {}, True), (1, {"half_life": 1.0}, True), (1, {"hubs": 3}, False), (1, {}, False),
-        (1, aged, False), (2, {"hubs": 3}, True), (2, aged, True), (2, {}, True), (2, {}, False),
-        (journal.RULES + 1, {"hubs": 3}, False),
-    ]):  # fmt: skip
-        watch = Monitor(SlidingWindow(5, device="cpu"), [0], **how)
-        watch.update(rows)
-        with monkeypatch.context() as before:
-            before.setattr(journal, "RULES", rules)
-            watch.save(tmp_path / str(number))
-        if not how and not opens:  # what came since would be told to nobody
-            watch.update(rows.assign(time=1.0))
-            watch.save(tmp_path / str(number))
-        watch.close()
-        if opens:
-            watch = Monitor.open(tmp_path / str(number), device="cpu")
-            # what comes next is not noted beside a state of other rules
-            watch.update(rows.assign(time=1.0))
-            watch.save(tmp_path / str(number))
-            watch.close()
-            assert_same_state(Monitor.open(tmp_path / str(number), device="cpu"), watch)
-            continue
-        with pytest.raises(ValueError, match=r"is of another version, .*; start a new Monitor"):
-            Monitor.open(tmp_path / str(number), device="cpu")
 
 
 def test_kinds_may_be_strings_of_numpy(device, tmp_path):

@@ -84,11 +84,11 @@ def _row(graph: Graph, scored: Any, earlier: Any, repeats: int) -> dict[str, Any
     pushed = {way: found.attrs["glp"]["pushed"] for way, found in results.items()}
     cold, warm = (to_host(found["score"].values) for found in results.values())
     mean = results["cold"].attrs["glp"]["mean_weight"]
-    times = to_host(times_as_far(row_weights(graph) ** 0.5, mean))
+    allowed = to_host(times_as_far(row_weights(graph) ** 0.5, mean))
     best = {way: min(times) for way, times in seconds.items()}
     return {
         "cold ms": best["cold"], "warm ms": best["warm"], "times": best["cold"] / best["warm"],
         "cold pushed": pushed["cold"] / graph.number_of_edges,
         "warm pushed": pushed["warm"] / graph.number_of_edges,
-        "apart": float((np.abs(cold - warm) / times).max()) / TOLERANCE,
+        "apart": float((np.abs(cold - warm) / allowed).max()) / TOLERANCE,
     }  # fmt: skip

@@ -116,7 +116,7 @@ def account_scores(
     ``w / sqrt(d d')``, w being the weight of the edge and d, d' what the edges of either end
     weigh, self-loops left out. Scores are the fixed point of that rule, as near as ``tol`` says.
     They are found in 64-bit integers by pushing residuals and, where these are everywhere, by
-    Chebyshev's method: bit-identical in any order of rows, on any number of threads. 15 to 20
+    Chebyshev's method: bit-identical in any order of rows, on any number of threads. 9 to 12
     sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 110 bytes
     a vertex. A compressed graph is decompressed for it.
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
