@@ -270,6 +270,13 @@ def is_of_pool(allocate: Any, pool: Any = None) -> bool:
     return getattr(allocate, "__self__", None) is pool or allocate == pool.malloc
 
 
+class Allocator:
+    """An allocator on top of another one, with a pool (`common.reused_memory`)."""
+
+    pool: Any
+    beneath: Any
+
+
 def memory_in_use(device: DeviceName) -> int:
     """Return bytes: on a GPU, what all who share it hold now; on the host, the process's peak."""
     if device == "gpu":
@@ -314,11 +321,13 @@ def free_on_gpu() -> int | None:
     """
     import cupy
 
-    allocate = cupy.cuda.get_allocator()
+    allocate, held = cupy.cuda.get_allocator(), 0
+    if isinstance(allocate, Allocator):
+        allocate, held = allocate.beneath, allocate.pool.free_bytes()
     if is_of_pool(allocate):
         return memory_free("gpu")
     # what CuPy's pool holds from before is of no use to RMM
-    return cupy.cuda.runtime.memGetInfo()[0] if _asks_cuda(allocate) else None
+    return cupy.cuda.runtime.memGetInfo()[0] + held if _asks_cuda(allocate) else None
 
 
 def _asks_cuda(allocate: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -99,6 +100,7 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
         pd.testing.assert_frame_equal(
             expected, glp_rapids.multilevel_label_propagation(edges, device="gpu")
         )
+        give_back()
         asked.clear()
         with reused_memory("gpu"):
             for _ in range(5):
@@ -107,11 +109,52 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
             kept = cupy.arange(1 << 20)
         cupy.empty(1 << 20, cupy.uint8)
         assert len(asked) == 3
+        give_back()
         with reused_memory("gpu", 1 << 20):
             for _ in range(5):
                 cupy.empty(1 << 10, cupy.uint8)
         assert asked[3:] == [1 << 20]
     assert int(kept[-1]) == (1 << 20) - 1  # what outlives the work is still there
+
+
+@pytest.mark.gpu
+def test_a_later_call_asks_for_memory_of_its_result_alone():
+    import cupy
+
+    asked = []
+
+    def allocate(size):
+        asked.append(size)
+        return cupy.get_default_memory_pool().malloc(size)
+
+    graph = glp_rapids.as_graph(social(3_000), device="gpu")
+    with cupy.cuda.using_allocator(allocate):
+        for _ in range(3):
+            asked.clear()
+            found = glp_rapids.label_propagation(replace(graph, _derived={}))
+    assert len(asked) <= 2  # its columns, where frames are cuDF's
+    assert len(found) == 3_000
+    give_back()
+
+
+@pytest.mark.gpu
+def test_what_a_caller_gets_is_in_no_pool():
+    import cupy
+
+    def allocate(size):
+        return cupy.get_default_memory_pool().malloc(size)
+
+    with cupy.cuda.using_allocator(allocate):
+        edges = social(3_000)
+        for _ in range(2):
+            graph = glp_rapids.as_graph(edges, device="gpu")
+            found = [glp_rapids.label_propagation(graph), glp_rapids.core_number(graph)]
+            del graph
+            gc.collect()
+            give_back()
+            assert not _pools
+            assert [len(one) for one in found] == [3_000, 3_000]
+            del found
 
 
 @pytest.mark.gpu

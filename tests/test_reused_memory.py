@@ -28,6 +28,9 @@ class Pool:
     def used_bytes(self):
         return self.used.get(Gpu.current, 0)
 
+    def total_bytes(self):
+        return self.used_bytes() + self.kept.get(Gpu.current, 0)
+
     def free_all_blocks(self):
         self.kept[Gpu.current] = 0
 
@@ -71,32 +74,66 @@ def asked(monkeypatch):
 
     default = Pool(allocate)
     cuda = SimpleNamespace(
-        get_allocator=lambda: set_now[-1], MemoryPool=Pool, Device=Gpu, using_allocator=using
+        get_allocator=lambda: set_now[-1], MemoryPool=Pool, Device=Gpu, using_allocator=using,
+        runtime=SimpleNamespace(getDevice=lambda: Gpu.current),
     )
     stand_in = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: default)
     monkeypatch.setitem(sys.modules, "cupy", stand_in)
     monkeypatch.setattr(reused, "_pools", [])
-    return SimpleNamespace(sizes=sizes, lacking=lacking, cupy=stand_in, set_now=set_now)
+    monkeypatch.setattr(reused, "_give_back_in_the_end", lambda: None)
+    monkeypatch.setattr(reused, "gpu_available", lambda: True)
+    most = SimpleNamespace(kept=5000)
+    monkeypatch.setattr(reused, "_total_on", lambda gpu: most.kept * reused.KEPT)
+    return SimpleNamespace(
+        sizes=sizes, lacking=lacking, cupy=stand_in, set_now=set_now, most=most
+    )
 
 
 def test_a_pool_lasts_as_long_as_what_is_used(asked):
-    with Gpu(1), reused.reused_memory("gpu"):
+    with reused.reused_memory("gpu"):
         asked.set_now[-1](100)
         (own,) = reused._pools
-        assert (own.device, own.process) == (1, os.getpid())
+        assert (own.device, own.process) == (0, os.getpid())
         pool = own.pool
         reused.give_back()  # the work goes on
         assert reused._pools
-    assert Gpu.current == 0
-    reused.give_back()  # of another GPU, where nothing of it is used
-    assert reused._pools
-    pool.drop(60, 1)
+    with Gpu(1):
+        reused.give_back()  # from another GPU, where nothing of it is used
+        assert Gpu.current == 1
+    assert reused._pools == [own]
+    pool.drop(60, 0)
     reused.give_back()
     assert reused._pools
-    assert pool.kept == {1: 0}
-    pool.drop(40, 1)
+    assert pool.kept == {0: 0}
+    pool.drop(40, 0)
     reused.give_back()
     assert not reused._pools
+
+
+def test_large_arrays_and_those_of_another_gpu_come_from_below(asked):
+    asked.most.kept = 50
+    with reused.reused_memory("gpu"):
+        allocate = asked.set_now[-1]
+        allocate(50)
+        allocate(51)
+        with Gpu(1):
+            allocate(7)
+        asked.lacking.append(60)
+        allocate.pool.drop(50, 0)
+        allocate(60)  # for which the pool gives way
+        assert allocate.pool.kept == {0: 0}
+    assert asked.sizes == [50, 51, 7, 60, 60]
+
+
+def test_with_a_limit_memory_comes_from_below(asked):
+    below = asked.set_now[0]
+    with reused.memory_of_call(limited=False):
+        assert asked.set_now[-1] is not below
+        with reused.memory_of_call(limited=True):
+            assert asked.set_now[-1] is below
+    with reused.memory_of_call(limited=True):
+        assert asked.set_now[-1] is below
+        assert not reused._pools
 
 
 def test_an_error_ends_the_work_and_a_lack_of_memory_is_met_by_what_is_kept(asked):
@@ -115,6 +152,35 @@ def test_an_error_ends_the_work_and_a_lack_of_memory_is_met_by_what_is_kept(aske
     assert asked.sizes == [100, 200, 200, 300, 300]
 
 
+def test_a_little_is_kept_for_the_next_call(asked):
+    def work(*sizes, gpu=0):
+        with Gpu(gpu), reused.reused_memory("gpu"):
+            own = next(one for one in reused._pools if one.at_work)
+            for size in sizes:
+                asked.set_now[-1](size)
+                own.pool.drop(size, gpu)
+        return own
+
+    asked.most.kept = 50
+    first = work(50)
+    assert first.pool.kept == {0: 50}
+    assert work(1) is first  # and now it has more than that
+    assert first not in reused._pools
+    assert first.pool.kept == {0: 0}
+    second, third = work(30), work(30, gpu=1)
+    assert reused._pools == [second, third]
+    with reused.reused_memory("gpu"), Gpu(1), reused.reused_memory("gpu"):
+        pass  # work within work
+    assert reused._pools == [second, third]
+    above = asked.set_now[0]
+    asked.set_now[0] = lambda size: above(size)
+    other = work(30)
+    assert other is not second  # what lies below is another
+    assert other not in reused._pools  # of one GPU one is kept
+    reused.give_back()
+    assert not reused._pools
+
+
 def test_pools_of_a_parent_are_left_alone_and_of_cupy_there_is_one_already(asked):
     with reused.reused_memory("cpu"):
         pass
@@ -122,7 +188,7 @@ def test_pools_of_a_parent_are_left_alone_and_of_cupy_there_is_one_already(asked
     with reused.reused_memory("gpu"):
         asked.set_now[-1](100)
     assert not reused._pools
-    reused._pools.append(reused._Pool(None, 0, os.getpid() - 1))
+    reused._pools.append(reused._Pool(None, None, 0, os.getpid() - 1, 0))
     reused.give_back()
     assert len(reused._pools) == 1
 
@@ -134,8 +200,19 @@ def test_work_within_work_has_the_same_pool(asked):
             assert asked.set_now[-1] == outer
         assert len(reused._pools) == 1
     with reused.reused_memory("gpu"):
-        assert asked.set_now[-1] not in (outer, asked.set_now[0])
-    assert not reused._pools
+        assert asked.set_now[-1] == outer  # nobody else has it
+    assert len(reused._pools) == 1
+
+
+def test_calls_at_once_have_pools_of_their_own(asked):
+    with reused.reused_memory("gpu"):
+        outer = asked.set_now[-1]
+        asked.set_now.append(asked.set_now[0])  # as another thread finds it
+        with reused.reused_memory("gpu"):
+            assert asked.set_now[-1] != outer
+            assert len(reused._pools) == 2
+        asked.set_now.pop()
+    assert len(reused._pools) == 1
 
 
 @pytest.mark.parametrize(

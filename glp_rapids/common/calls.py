@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from glp_rapids.common.reused_memory import give_back
+from glp_rapids.common.reused_memory import give_back, memory_of_call
 from glp_rapids.device import LackOfMemory, gpu_available, memory_free, release, settle
 
 Parameters = ParamSpec("Parameters")
@@ -26,9 +26,9 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
         try:
-            result = function(*arguments, **options)
-            settle()
-            give_back()  # what the call worked on is gone by now
+            with memory_of_call(limited=options.get("memory_limit") is not None):
+                result = function(*arguments, **options)
+                settle()
             return result
         except Exception as error:
             if not _lacks_memory(error):

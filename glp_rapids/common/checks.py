@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -84,9 +85,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str], words: str = "")
 
 def meant_by(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
     """Return the known name that one is most like, if any; ``alike``: how much at least, to 1."""
-    import difflib  # only where something is wrong
+    return _most_like(name, tuple(known), alike)
 
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=alike)), None)
+
+@functools.lru_cache(1024)  # every run compares the names of its program
+def _most_like(name: str, known: tuple[str, ...], alike: float) -> str | None:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=alike)), None)
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:

@@ -1,33 +1,60 @@
-"""Memory of a GPU that serves one array of a call after the other, where the allocator keeps none.
+"""Memory of a GPU that serves one array after the other, where the allocator keeps none.
 
 CuPy's own pool does so anyway. RMM by default asks CUDA for every array, which takes 0.1 ms, and as
-long to give it back. So a call has a pool of its own, on top of the allocator that is set.
+long to give it back: half the time of most calls on a graph of two million entries. So a call has a
+pool of its own, on top of the allocator that is set, of which a little stays for the next call. An
+array larger than that little comes from below, and goes back there at once.
 
 A pool must not go while any array of its is there: before CuPy 14.1 its memory would go with it,
 and since then blocks of which a part is in use would never be given back. So those that outlive
-their call stay in a list, until nothing of theirs is in use.
+their call stay in a list, until nothing of theirs is in use. What a caller gets is not in a pool
+(`lasting`): memory that the caller lets go of is free for everybody.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from glp_rapids.device import DeviceName, is_of_pool, memory_free
+import numpy as np
+
+from glp_rapids.device import (
+    Allocator,
+    DeviceName,
+    array_module,
+    gpu_available,
+    is_of_pool,
+    memory_free,
+    memory_total,
+)
+
+KEPT = 256  # of the memory of a GPU one part in so many stays with a pool that is not at work
 
 
 @dataclass(eq=False)
-class _Pool:
-    """A pool, and where: one has an arena for each GPU, and is of no use in a forked process."""
+class _Pool(Allocator):
+    """A pool for arrays of one GPU up to some size; it is of no use in a forked process."""
 
     pool: Any
+    beneath: Any
     device: int
     process: int
-    at_work: bool = True  # its call goes on
+    largest: int  # bytes of an array that the pool has
+    at_work: bool = True  # a call has it
+
+    def __call__(self, size: int) -> Any:
+        import cupy
+
+        if size <= self.largest and cupy.cuda.runtime.getDevice() == self.device:
+            return self.pool.malloc(size)
+        return _asked(self.beneath, size)
 
 
 _pools: list[_Pool] = []
@@ -48,43 +75,140 @@ def reused_memory(device: DeviceName, first: int = 0) -> Iterator[None]:
     import cupy
 
     allocate = cupy.cuda.get_allocator()
-    ours = (one.pool for one in list(_pools) if one.at_work)
-    if is_of_pool(allocate) or any(is_of_pool(allocate, pool) for pool in ours):
+    if is_of_pool(allocate):
         yield
         return
-
-    def ask(size: int) -> Any:
-        try:
-            return allocate(size)
-        except MemoryError:
-            give_back(at_work=True)
-            return allocate(size)
-
-    own = _Pool(cupy.cuda.MemoryPool(ask), cupy.cuda.Device().id, os.getpid())
-    with _changing:
-        _pools.append(own)
+    own = None
+    if not isinstance(allocate, _Pool):
+        own = allocate = _pool_on(allocate)
     try:
         if 0 < 4 * first <= memory_free(device):
             with contextlib.suppress(MemoryError):
-                own.pool.malloc(first)  # held by nobody, so that it is there for smaller arrays
-        with cupy.cuda.using_allocator(own.pool.malloc):
+                allocate.pool.malloc(first)  # held by nobody, so that it is there for smaller ones
+        with cupy.cuda.using_allocator(allocate):
             yield
     finally:
-        own.at_work = False
-        give_back()
+        if own is not None:
+            own.at_work = False
+            tidy()
+
+
+@contextlib.contextmanager
+def memory_of_caller() -> Iterator[None]:
+    """Let arrays of this thread come from the allocator that the caller has set, and give back."""
+    allocate = _allocator()
+    give_back(at_work=True)
+    if not isinstance(allocate, _Pool):
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.using_allocator(allocate.beneath):
+        yield
+
+
+def memory_of_call(limited: bool) -> contextlib.AbstractContextManager[None]:
+    """Return the context of a public call; ``limited``: there is a limit, so nothing is kept."""
+    if _allocator() is None:  # the first call of a process that has no use for a GPU yet
+        return contextlib.nullcontext()
+    return memory_of_caller() if limited else reused_memory("gpu")
+
+
+def lasting(array: Any, copy: bool = False) -> Any:
+    """Return an array in memory of the caller's allocator: itself, or a copy of what a pool has.
+
+    ``copy``: a copy in any case.
+    """
+    allocate, cupy = _allocator(), array_module(array)
+    if cupy is np or not isinstance(allocate, _Pool):
+        return array.copy() if copy else array
+    if not (copy or isinstance(array.data.mem, cupy.cuda.memory.PooledMemory)):
+        return array
+    with cupy.cuda.using_allocator(allocate.beneath):
+        return array.copy()
+
+
+def _allocator() -> Any:
+    """Return the allocator of this thread; None if CuPy is not there, or there is no GPU."""
+    cupy = sys.modules.get("cupy")
+    if getattr(cupy, "cuda", None) is None or not gpu_available():
+        return None
+    return cupy.cuda.get_allocator()
+
+
+def _pool_on(allocate: Any) -> _Pool:
+    """Return a pool on top of an allocator: one that an earlier call has left, or a new one."""
+    import cupy
+
+    here = cupy.cuda.Device().id, os.getpid()
+    with _changing:
+        for one in _pools:
+            if not one.at_work and (one.device, one.process) == here and one.beneath == allocate:
+                one.at_work = True
+                return one
+        pool = cupy.cuda.MemoryPool(functools.partial(_asked, allocate))
+        own = _Pool(pool, allocate, *here, _most_kept())
+        _pools.append(own)
+    _give_back_in_the_end()
+    return own
+
+
+def _asked(allocate: Any, size: int) -> Any:
+    """Ask an allocator, again if what pools keep may be what it lacks."""
+    try:
+        return allocate(size)
+    except MemoryError:
+        give_back(at_work=True)
+        return allocate(size)
+
+
+def tidy() -> None:
+    """Return what pools hold and nobody uses, of calls that have ended, but for a little."""
+    _give_back(at_work=False, kept=True)
 
 
 def give_back(at_work: bool = False) -> None:
     """Return what pools hold and nobody uses, of calls that have ended or of all."""
+    _give_back(at_work, kept=False)
+
+
+def _give_back(at_work: bool, kept: bool) -> None:
     if not any(one.process == os.getpid() for one in list(_pools)):
         return
     import cupy
 
     with _changing:
+        spared = set()
         for one in list(_pools):
             if one.process != os.getpid() or (one.at_work and not at_work):
                 continue
             with cupy.cuda.Device(one.device):
+                # one a GPU is left for the next call
+                if kept and one.device not in spared and one.pool.total_bytes() <= one.largest:
+                    spared.add(one.device)
+                    continue
                 one.pool.free_all_blocks()
                 if not one.at_work and not one.pool.used_bytes():
                     _pools.remove(one)
+
+
+def _most_kept() -> int:
+    """Return how many bytes of the current GPU a pool may hold between two calls."""
+    import cupy
+
+    return _total_on(cupy.cuda.Device().id) // KEPT
+
+
+@functools.cache
+def _total_on(device: int) -> int:
+    return memory_total("gpu")
+
+
+@functools.cache
+def _give_back_in_the_end() -> None:
+    """Return what is kept before CUDA ends, and before RMM gets other resources."""
+    atexit.register(give_back)
+    if "rmm" in sys.modules:
+        import rmm
+
+        rmm.register_reinitialize_hook(give_back)

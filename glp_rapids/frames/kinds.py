@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
+from glp_rapids.common.reused_memory import lasting
 from glp_rapids.device import (
     any_nan,
     array_module,
@@ -255,7 +256,7 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
         values = to_device(values, "gpu")
     settle_with_default_stream()
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
-    values = values.copy() if copy else values
+    values = lasting(values, copy)
     # where NaN is to be null cuDF looks for some, which takes it a millisecond
     as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
     made = library(kind).Series(values, nan_as_null=as_null)
@@ -288,8 +289,8 @@ def for_cudf(values: Column, kind: Kind, copy: bool = True) -> Any:
     if hasattr(values, "index"):
         return to_series(values, kind, copy)
     if isinstance(values, np.ndarray):
-        return to_device(values, "gpu")
-    return values.copy() if copy else values
+        values, copy = to_device(values, "gpu"), False
+    return lasting(values, copy)
 
 
 def joined(columns: dict[str, Any], kind: Kind) -> Frame:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named
+from glp_rapids.common.reused_memory import lasting
 from glp_rapids.common.scans import number_where
 from glp_rapids.device import (
     DeviceName,
@@ -187,6 +188,14 @@ class VertexIds:
         none = index < 0
         taken = self.take(array_module(index).where(none, 0, index), name)
         return {name: kinds.null_where(none, ids, self.kind) for name, ids in taken.items()}
+
+    def lasting(self) -> VertexIds:
+        """Return ids of which no array lies in a pool of the call that goes on."""
+        columns = (
+            replace(one, values=lasting(one.values)) if one.family == "integer" else one
+            for one in self.columns
+        )
+        return replace(self, columns=tuple(columns))
 
     def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
         """Look up the indices of external ids, as int64 on the host or where the ids live.

@@ -17,6 +17,7 @@ from typing import Any, Literal, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
+from glp_rapids.common.reused_memory import lasting
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -187,7 +188,17 @@ def as_graph(
     Graph(3 vertices, 4 entries, undirected, float64 weights, cpu)
     """
     options = source, destination, weight, directed, vertices, multigraph, device, progress
-    return _converted(graph, *options).to_graph()
+    made = _converted(graph, *options).to_graph()
+    return made if isinstance(graph, BaseGraph) else _lasting(made)
+
+
+def _lasting(graph: Graph) -> Graph:
+    """Return a graph of which nothing lies in a pool of this call."""
+    if graph.device == "cpu":
+        return graph
+    arrays = (graph.indptr, graph.indices, graph.weights)
+    arrays = (None if array is None else lasting(array) for array in arrays)
+    return Graph(*arrays, graph.directed, graph.vertices.lasting())
 
 
 def as_any_graph(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from glp_rapids.common.progress import reporting
-from glp_rapids.common.reused_memory import reused_memory
+from glp_rapids.common.reused_memory import memory_of_caller, reused_memory
 from glp_rapids.common.segments import occurrences
 from glp_rapids.device import (
     DeviceName,
@@ -103,8 +103,9 @@ def run(
 def memory_of_run(graph: BaseGraph, options: Options) -> AbstractContextManager[None]:
     """Return the context of a run; what is made for it may be made within, too."""
     # with a limit nothing may be held besides; lists that are streamed keep to one
-    free = options.memory_limit is None and options.streams_to is None
-    return reused_memory(graph.device if free else "cpu")
+    if options.memory_limit is None and options.streams_to is None:
+        return reused_memory(graph.device)
+    return memory_of_caller()
 
 
 def _run(
