@@ -18,8 +18,8 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
 from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, sums_by_group
-from glp_rapids.common.scans import number_where
-from glp_rapids.common.segments import exact_sum, occurrences
+from glp_rapids.common.scans import integer_sum, number_where, places_where
+from glp_rapids.common.segments import exact_sum, integer_sums, occurrences
 from glp_rapids.device import any_true, array_module, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
@@ -214,20 +214,28 @@ def _community_weights(graph: BaseGraph, labels: Any) -> tuple[int, np.ndarray, 
     inside = 0
     outgoing = xp.zeros(communities, xp.int64)
     incoming = xp.zeros(communities, xp.int64)
-    for first, _, chunk in stored.chunks(stored.few_at_once()):
-        rows, columns = chunk.row_indices() + first, chunk.indices
+    for first, last, chunk in stored.chunks(stored.few_at_once()):
+        rows, columns = chunk.row_indices(), chunk.indices
+        if first:
+            rows += rows.dtype.type(first)
+        # a loop is stored once, every other edge of an undirected graph in both its rows
+        loops = columns[:0] if graph.directed else places_where(rows == columns)
+        together, looped = labels[rows] == labels[columns], labels[columns[loops]]
         if chunk.weights is None:
-            weights = xp.ones(columns.size, xp.int64)
+            of_rows, of_loops = chunk.degree, xp.ones(loops.size, xp.int64)
+            inside += number_where(together)
         else:
             weights = as_fixed_point(chunk.weights, exponent)
-        if not graph.directed:
-            # a loop is stored once, every other edge in both its rows
-            weights = weights * (1 + (rows == columns))
-        row_labels, column_labels = labels[rows], labels[columns]
-        inside += int(weights[row_labels == column_labels].sum())
-        outgoing += sums_by_group(row_labels, weights, communities)
-        incoming += sums_by_group(column_labels, weights, communities)
-    return inside, to_host(outgoing), to_host(incoming)
+            of_rows, of_loops = integer_sums(weights, chunk.indptr), weights[loops]
+            inside += integer_sum(xp.where(together, weights, 0))
+        inside += integer_sum(of_loops)
+        outgoing += sums_by_group(labels[first:last], of_rows, communities)
+        outgoing += sums_by_group(looped, of_loops, communities)
+        if graph.directed:
+            weights = xp.ones(columns.size, xp.int64) if chunk.weights is None else weights
+            incoming += sums_by_group(labels[columns], weights, communities)
+    outgoing = to_host(outgoing)
+    return inside, outgoing, to_host(incoming) if graph.directed else outgoing
 
 
 def _weights_inside_and_between(graph: BaseGraph, labels: Any) -> tuple[Fraction, Fraction]:
