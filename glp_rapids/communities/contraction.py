@@ -9,7 +9,7 @@ from glp_rapids.common.segments import segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.frames.partitions import numbered_columns
 from glp_rapids.graph.build import csr_of_pairs
-from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.graph import Graph, lasting_graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.rank import rank_ids
@@ -68,11 +68,11 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
     ([7, 9], [0, 1, 0, 1], [3, 1, 1, 3])
     """
     graph = as_any_graph(graph, **edges)
-    partition, index = partition_rows(graph, partition, one_label=False)
+    columns, index = partition_rows(graph, partition, one_label=False)
     plain = graph.to_graph()
-    names = numbered_columns(partition.columns, "partition")
+    names = numbered_columns(columns, "partition")
     (codes,), communities = rank_ids(
-        [[partition[name] for name in names]],
+        [[columns[name] for name in names]],
         [[f"partition: the column {name!r}" for name in names]], graph.vertices.kind, graph.device,
     )  # fmt: skip
     labels = array_module(index).empty(graph.number_of_vertices, codes.dtype)
@@ -82,7 +82,7 @@ def contract(graph: Any, partition: Any, **edges: Unpack[EdgeOptions]) -> Graph:
         *PAIRS[plain.device](rows, labels, len(communities), graph.directed), len(communities),
         symmetric=False, multigraph="keep",
     )  # fmt: skip
-    return Graph(*arrays, graph.directed, communities)
+    return lasting_graph(Graph(*arrays, graph.directed, communities))
 
 
 def _pairs(

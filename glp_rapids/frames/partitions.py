@@ -37,10 +37,17 @@ def kept(value: Any) -> Any:
     return list(value) if isinstance(value, Iterator) else value
 
 
-def as_frame(value: Any, argument: str, one_label: bool = True) -> Any:
-    """Read the vertices and their ``partition`` into a frame of pandas or cuDF.
+def as_frame(value: Any, argument: str) -> Any:
+    """Read the vertices and their ``partition`` into a frame of pandas or cuDF."""
+    columns = read_columns(value, argument)
+    kind = "cudf" if any(kinds.is_cudf(one, "Series") for one in columns.values()) else "pandas"
+    return kinds.to_frame(columns, kind, copy=False)  # only read
 
-    They are columns of a frame, a dict of vertices and communities, or the communities as sets.
+
+def read_columns(value: Any, argument: str, one_label: bool = True) -> dict[str, kinds.Column]:
+    """Read the columns of the vertices and their ``partition``.
+
+    They are those of a frame, a dict of vertices and communities, or the communities as sets.
     ``one_label``: communities that are ids of several columns get an integer each.
     """
     value = kept(value)
@@ -57,8 +64,7 @@ def as_frame(value: Any, argument: str, one_label: bool = True) -> Any:
             f"{argument} must be a frame with the columns 'vertex' and 'partition', a dict of "
             f"vertices and communities or a list of sets of vertices, not {type(value).__name__}"
         )
-    kind = "cudf" if any(kinds.is_cudf(one, "Series") for one in columns.values()) else "pandas"
-    return kinds.to_frame(columns, kind, copy=False)  # only read
+    return columns
 
 
 def _with_one_label(columns: dict[str, kinds.Column], argument: str) -> dict[str, kinds.Column]:

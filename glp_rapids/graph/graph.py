@@ -10,6 +10,7 @@ import numpy as np
 
 from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
+from glp_rapids.common.reused_memory import lasting
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
 from glp_rapids.frames.kinds import Column, Frame, Kind, for_frame, joined, to_frame
 from glp_rapids.graph import build
@@ -240,6 +241,14 @@ class Graph(BaseGraph, CSR):
 
     def _both(self):
         return CSR(*build.both_directions(*self._arrays()))
+
+
+def lasting_graph(graph: Graph) -> Graph:
+    """Return a graph of which no array lies in a pool of the call that goes on."""
+    if graph.device == "cpu":
+        return graph
+    arrays = (None if array is None else lasting(array) for array in graph._arrays())
+    return Graph(*arrays, graph.directed, graph.vertices.lasting())
 
 
 def is_symmetric(graph: Graph) -> bool:

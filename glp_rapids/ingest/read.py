@@ -17,7 +17,6 @@ from typing import Any, Literal, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.common.reused_memory import lasting
 from glp_rapids.device import (
     DeviceName,
     LackOfMemory,
@@ -29,7 +28,7 @@ from glp_rapids.device import (
 )
 from glp_rapids.frames import chunks, files
 from glp_rapids.graph import build
-from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric
+from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric, lasting_graph
 from glp_rapids.ingest import paths, rank, readers
 from glp_rapids.ingest.columns import column_names
 from glp_rapids.ingest.edges import refuse_to_merge
@@ -189,16 +188,7 @@ def as_graph(
     """
     options = source, destination, weight, directed, vertices, multigraph, device, progress
     made = _converted(graph, *options).to_graph()
-    return made if isinstance(graph, BaseGraph) else _lasting(made)
-
-
-def _lasting(graph: Graph) -> Graph:
-    """Return a graph of which nothing lies in a pool of this call."""
-    if graph.device == "cpu":
-        return graph
-    arrays = (graph.indptr, graph.indices, graph.weights)
-    arrays = (None if array is None else lasting(array) for array in arrays)
-    return Graph(*arrays, graph.directed, graph.vertices.lasting())
+    return made if isinstance(graph, BaseGraph) else lasting_graph(made)
 
 
 def as_any_graph(

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, is_number, shown
@@ -21,10 +20,11 @@ from glp_rapids.common.fixed_point import as_fixed_point, fixed_point_exponent, 
 from glp_rapids.common.scans import integer_sum, number_where, places_where
 from glp_rapids.common.segments import exact_sum, integer_sums, occurrences
 from glp_rapids.device import any_true, array_module, to_device, to_host
-from glp_rapids.frames.kinds import ids_as_text
-from glp_rapids.frames.partitions import as_frame, label_codes, vertex_columns
+from glp_rapids.frames.kinds import ids_as_text, kind_of, null_count, to_array, to_frame
+from glp_rapids.frames.partitions import label_codes, numbered_columns, read_columns
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.graph.rows import Rows
+from glp_rapids.graph.vertex_ids import within
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_any_graph
 
@@ -282,41 +282,49 @@ def _read(graph: Any, edges: EdgeOptions) -> BaseGraph:
 
 def labels_of(graph: BaseGraph, partition: Any) -> Any:
     """Look up each vertex's community, as a small integer, on the graph's device."""
-    partition, index = partition_rows(graph, partition)
+    columns, index = partition_rows(graph, partition)
     labels = array_module(index).empty(graph.number_of_vertices, np.int64)
-    labels[index] = to_device(_codes(partition["partition"], labels.size), graph.device)
+    labels[index] = to_device(_codes(columns["partition"], labels.size), graph.device)
     return labels
 
 
 def _codes(labels: Any, bound: int) -> Any:
     """Name labels by integers; small ones, as `label_propagation` gives them, are names already."""
-    if isinstance(labels, pd.Series) and isinstance(labels.dtype, np.dtype):
-        values = labels.to_numpy()
-        whole = values.dtype.kind in "iu" and values.size
-        if whole and values.min() >= 0 and values.max() < bound:
+    whole = isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "iu"
+    if whole and len(labels) and not null_count(labels):
+        values = to_array(labels)
+        if not any_true(~within(values, 0, bound - 1)):
             return values
     return label_codes(labels, "partition")
 
 
-def partition_rows(graph: BaseGraph, partition: Any, one_label: bool = True) -> tuple[Any, Any]:
+def partition_rows(
+    graph: BaseGraph, partition: Any, one_label: bool = True
+) -> tuple[dict[str, Any], Any]:
     """Check a partition; return its columns, and the vertex of each row on the graph's device."""
-    partition = as_frame(partition, "partition", one_label)
-    keys = vertex_columns(partition, "partition")
-    ids = partition[keys[0]] if len(keys) == 1 else partition[keys]
+    columns = read_columns(partition, "partition", one_label)
+    keys = numbered_columns(columns, "vertex")
+    ids = columns[keys[0]] if len(keys) == 1 else _frame_of([columns[key] for key in keys])
     index = to_device(graph.vertex_index(ids, argument="partition"), graph.device)
     rows = occurrences(index, graph.number_of_vertices)
+    if not any_true(rows != 1):
+        return columns, index
     if any_true(rows > 1):
         raise ValueError(
             f"partition has several rows for {number_where(rows > 1)} vertices, or has them in "
             f"several sets, among them {_some(graph, rows > 1)}; "
             "give each vertex one community (a cover that overlaps has no modularity)"
         )
-    if any_true(rows == 0):
-        raise ValueError(
-            f"partition lacks {number_where(rows == 0)} vertices of the graph, among them "
-            f"{_some(graph, rows == 0)}; give each one a community"
-        )
-    return partition, index
+    raise ValueError(
+        f"partition lacks {number_where(rows == 0)} vertices of the graph, among them "
+        f"{_some(graph, rows == 0)}; give each one a community"
+    )
+
+
+def _frame_of(columns: list[Any]) -> Any:
+    """Put the columns of ids side by side, to be looked up in."""
+    by_name = {str(place): one for place, one in enumerate(columns)}
+    return to_frame(by_name, kind_of(*columns), copy=False)
 
 
 def _some(graph: BaseGraph, those: Any) -> str:
