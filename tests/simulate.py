@@ -1,7 +1,7 @@
 """Run the kernels without warp intrinsics in Numba's simulator; print how many results differ.
 
 Run by test_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The arguments name
-strategies, of which there are "shared", "hubs", "global" and "sort".
+strategies, if not all four.
 """
 
 import sys
@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import simulated_threads
 
 import glp_rapids
 from glp_rapids.propagation import engines
@@ -49,13 +50,14 @@ def results(graph):
 
 
 def main():
+    simulated_threads.let_threads_sleep()
     warnings.simplefilter("ignore")  # NumPy warns of overflow where 64-bit hashing wraps around
     rng = np.random.default_rng(0)
     edges = rng.integers(0, 6, 14), rng.integers(0, 6, 14), rng.random(14)
     graph = glp_rapids.as_graph(edges, device="cpu", directed=True)
     expected = list(results(graph))
     differing = []
-    for name in sys.argv[1:]:
+    for name in sys.argv[1:] or STRATEGIES:
         engine = partial(baselines.BaselineEngine, STRATEGIES[name]), baselines.gpu_target()
         engines.engine_of = lambda *_, engine=engine: engine
         for run, (frame, other) in enumerate(zip(expected, results(graph), strict=True)):

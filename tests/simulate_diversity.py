@@ -1,13 +1,14 @@
 """Run the kernels of ego-networks in Numba's simulator; print how many results differ.
 
-Run by test_diversity_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The first
-argument says what of it (a part takes a tenth of the time), the second seeds the graph.
+Run by test_diversity_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The
+argument seeds the graph, if not 0.
 """
 
 import sys
 import warnings
 
 import numpy as np
+import simulated_threads
 from numba.core import config
 
 from glp_rapids import as_graph
@@ -46,11 +47,10 @@ gpu_triangles.LIGHT, gpu_triangles.HEAVY = (4, 4, 8), (4, 4, 4)  # rows above 2 
 gpu_triangles.LARGEST_LIGHT, gpu_triangles.CHUNK = 2, 4
 WITH_HUBS, NO_HUBS = ((2, 3, 1), (4, 5, 1)), ((4, 64, 1),)
 MODELS = "component", "core", "truss"
-PARTS = {"core": ((NO_HUBS,), MODELS[1:2]), "all": ((WITH_HUBS, NO_HUBS), MODELS)}
 
 
 def graphs():
-    rng = np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    rng = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     pairs = [(i, j) for i in range(5) for j in range(i)] + [(5, 0), (5, 1), (6, 5), (6, 7)]
     pairs = np.vstack([pairs, rng.integers(0, 8, (3, 2))])
     yield as_graph(tuple(pairs.T), vertices=[9], device="cpu")
@@ -63,8 +63,8 @@ def simple(graph):
     return indptr.astype(np.int64), graph.indices[proper]
 
 
-def results(engine, vertices, models, whole):
-    for model in models:
+def results(engine, vertices, whole):
+    for model in MODELS:
         if whole or model != "component":
             yield f"scores {model}", engine.scores(vertices, 3, model)
             yield f"members {model}", engine.members(vertices, 2, model)
@@ -87,17 +87,17 @@ def results(engine, vertices, models, whole):
 
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    simulated_threads.let_threads_sleep()
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
     differing, compared = [], 0
     for number, graph in enumerate(graphs()):
         indptr, indices = simple(graph)
         vertices = np.arange(indptr.size - 1)[::-1].copy()
-        every, models = PARTS[sys.argv[1]]
-        expected = dict(results(CpuEgoEngine(indptr, indices), vertices, models, True))
-        for sizes in every:
+        expected = dict(results(CpuEgoEngine(indptr, indices), vertices, True))
+        for sizes in (WITH_HUBS, NO_HUBS):
             gpu_bitmap.SIZES = sizes
             engine = GpuEgoEngine(indptr, indices, memory_limit=1 << 14)
-            for name, found in results(engine, vertices, models, sizes == WITH_HUBS):
+            for name, found in results(engine, vertices, sizes == WITH_HUBS):
                 compared += 1
                 if not np.array_equal(expected[name], found):
                     differing.append(f"graph {number} {len(sizes)} sizes {name};")

@@ -4,6 +4,7 @@ Run by test_bit_packed.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1.
 """
 
 import numpy as np
+import simulated_threads
 from numba import cuda
 
 from glp_rapids.outofcore import bit_packed
@@ -19,6 +20,7 @@ def read(entries, plain, found):
 
 def main():
     """Pack entries of all widths as one row, and read them."""
+    simulated_threads.let_threads_sleep()
     rng, wrong = np.random.default_rng(1), 0
     widths = [(np.int32, bits) for bits in range(1, 32)]
     widths += [(np.int64, bits) for bits in range(2, 63, 2)]

@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import numpy as np
+import simulated_threads
 from numba.core import config
 
 from glp_rapids import as_graph
@@ -73,6 +74,7 @@ def quotients(graph, pairs):
 
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    simulated_threads.let_threads_sleep()
     warnings.simplefilter("ignore")  # NumPy warns where 32-bit words wrap around
     differing = compared = 0
     number = int(sys.argv[1])

@@ -4,6 +4,7 @@ Run by test_account_scores.py in a process of its own, with NUMBA_ENABLE_CUDASIM
 """
 
 import numpy as np
+import simulated_threads
 
 from glp_rapids import as_graph
 from glp_rapids.fraud import cores, residual_engines, totals
@@ -54,6 +55,7 @@ def cores_differ(random):
 
 
 def main():
+    simulated_threads.let_threads_sleep()
     different = compared = 0
     for graph in graphs():
         seeds = np.array([0, 2])

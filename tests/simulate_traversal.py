@@ -1,7 +1,7 @@
 """Run the kernels of searches in Numba's simulator; print how many results differ from a CPU's.
 
-Run by test_traversal_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The first
-argument says how many graphs, the second ("few", "all") whether in every way.
+Run by test_traversal_cuda.py in a process of its own, with NUMBA_ENABLE_CUDASIM=1. The
+argument says how many graphs.
 """
 
 import sys
@@ -9,6 +9,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import simulated_threads
 from graphs import edges, path, random_pairs
 from numba.core import config
 
@@ -71,9 +72,6 @@ def results(engine, graph, starts):
     for way, (gpu_pace.MOST_CHUNK, gpu_pace.PULL) in WAYS.items():
         for depth in (1 << 40, 2):
             yield f"bfs {way} {depth}", engine(graph, "out").bfs(starts, depth, True)
-            if sys.argv[2] == "few":
-                yield "components", (engine(graph, "out").components(),)
-                return
     for gpu_pace.PULL_TOGETHER in (0, 4, 99):
         for distance, summary in engine(graph, "out").bfs_of_each(starts, 1 << 40, True):
             yield f"together {gpu_pace.PULL_TOGETHER}", (distance, summary)
@@ -106,6 +104,7 @@ def of_layers(engine, graph, starts):
 
 def main():
     assert config.ENABLE_CUDASIM, "run this with NUMBA_ENABLE_CUDASIM=1"
+    simulated_threads.let_threads_sleep()
     warnings.simplefilter("ignore")
     differing, compared = [], 0
     for number, given in enumerate(graphs(int(sys.argv[1]))):

@@ -106,9 +106,8 @@ def test_kernels_compile(compiled, capability, index_type):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("part", "compared"), [("core", 3), ("all", 27)])
-def test_the_simulator_gives_the_results_of_a_cpu(part, compared):
-    assert simulated("simulate_diversity.py", part) == f"0 of {compared} differ"
+def test_the_simulator_gives_the_results_of_a_cpu():
+    assert simulated("simulate_diversity.py") == "0 of 27 differ"
 
 
 def test_what_is_worked_on_with_others_depends_on_hubs():

@@ -130,8 +130,7 @@ def test_levels_without_an_entry_have_the_kernel_of_those_below(monkeypatch):
         assert level.weights.dtype == store.weights.dtype == weight_type
 
 
-# `simulate_multilevel.py 2` compares 28 results, and takes minutes.
+# `simulate_multilevel.py 2` compares 40 results, and takes half a minute.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("graphs", "compared"), [(1, 5)])
-def test_the_simulator_gives_the_results_of_a_cpu(graphs, compared):
-    assert simulated("simulate_multilevel.py", graphs) == f"0 of {compared} differ"
+def test_the_simulator_gives_the_results_of_a_cpu():
+    assert simulated("simulate_multilevel.py", 1) == "0 of 5 differ"

@@ -112,6 +112,5 @@ def test_kernels_compile(compiled, capability, weights):
     assert not any("fma.rn" in code for code in found.values())
 
 
-@pytest.mark.parametrize(("ways", "compared"), [("few", 2), *exhaustive(("all", 27))])
-def test_the_simulator_gives_the_results_of_a_cpu(ways, compared):
-    assert simulated("simulate_traversal.py", 1, ways) == f"0 of {compared} differ"
+def test_the_simulator_gives_the_results_of_a_cpu():
+    assert simulated("simulate_traversal.py", 1) == "0 of 27 differ"
