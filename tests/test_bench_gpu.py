@@ -102,7 +102,7 @@ def test_a_full_sweep_is_compared_with_the_ceiling():
 
 
 def test_convergence_counts_each_edge_once_and_each_sweep():
-    row = gpu.convergence_row("g", 400_000_000, "defaults", RUN, 9.5, 0.9)
+    row = gpu.convergence_row("g", 400_000_000, "defaults", RUN, (9.5, 8.5), 0.9)
     assert row["G graph edges/s"] == 10
     assert row["G graph edges/s, call"] == 8
     assert row["G traversed edges/s"] == 200

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids.common.reused_memory import give_back
+
 if TYPE_CHECKING:
     from glp_rapids.compressed.graph import CompressedGraph
 
@@ -70,6 +72,7 @@ def free_memory() -> None:
     import cupy
 
     gc.collect()
+    give_back()
     cupy.get_default_memory_pool().free_all_blocks()
 
 
