@@ -46,8 +46,13 @@ def client():
     from distributed import Client, LocalCluster
 
     with (
-        # so long does who sends to a worker that died stay with it
-        dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
+        dask.config.set({
+            # so long does who sends to a worker that died stay with it
+            "distributed.comm.timeouts.connect": "10s",
+            # and so long is a cluster kept for who has closed its client in a run
+            "distributed.scheduler.locks.lease-timeout": "5s",
+            "distributed.scheduler.locks.lease-validation-interval": "1s",
+        }),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
         Client(local) as client,
     ):

@@ -67,9 +67,7 @@ def run(manager, grid_point, *arguments):
     """Run a block."""
     manager.meeting = Meeting(int(np.prod(manager._block_dim)))
     for place in np.ndindex(*manager._block_dim):
-        Thread(
-            lambda: manager._f(*arguments), manager, grid_point, place, manager._debug
-        ).start()
+        Thread(lambda: manager._f(*arguments), manager, grid_point, place, manager._debug).start()
     manager.meeting.end()
 
 

@@ -145,8 +145,14 @@ def test_a_partition_that_fails_ends_the_run_with_its_own_error(client):
     assert_same(label_propagation(dd.from_pandas(frame, npartitions=2), client=client), expected)
 
 
-def test_who_cancels_partitions_ends_the_run(client):
-    waiting = client.submit(time.sleep, 30, pure=False)
+def test_who_cancels_partitions_ends_the_run(client, tmp_path):
+    over = tmp_path / "over"
+
+    def wait_for_the_end():  # a thread of a worker goes on with what was cancelled
+        while not over.exists():
+            time.sleep(0.02)
+
+    waiting = client.submit(wait_for_the_end, pure=False)
     frame = large_frame(9)
     late = client.submit(lambda begun: frame, waiting, pure=False)
     edges = dd.from_delayed([late], meta=frame.iloc[:0], verify_meta=False)
@@ -161,6 +167,7 @@ def test_who_cancels_partitions_ends_the_run(client):
     with pytest.raises((RuntimeError, CancelledError), match="cancel"):
         label_propagation(edges, client=client)
     canceller.join()
+    over.touch()
 
 
 def test_a_worker_keeps_nothing_of_a_run_that_failed():
