@@ -16,8 +16,9 @@ from memory_limits import (
 from programs import PROGRAMS
 from streamed_cases import STREAMED, by_kernel, needs_gpu
 
-from glp_rapids import Graph, as_graph, compress, label_propagation
+from glp_rapids import Graph, compress, label_propagation
 from glp_rapids.device import memory_free
+from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.outofcore import gathered, pinned
 from glp_rapids.propagation import call, memory, part_memory
 from glp_rapids.propagation.engines import gpu_streamed
@@ -152,7 +153,7 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     monkeypatch.setattr(call, "LITTLE", 0)
     there = bytes_of_csr(graph)
     if kind == "frame":  # of which a graph is made on the GPU, and is there when it is looked at
-        there = bytes_on_gpu(as_graph(given, device="gpu"))
+        there = bytes_on_gpu(as_any_graph(given, device="gpu"))
     free = gpu_bytes_of(graph) - there - 1
     monkeypatch.setattr(call, "free_on_gpu", lambda: free)
     monkeypatch.setattr(memory, "free_on_gpu", lambda: free)
