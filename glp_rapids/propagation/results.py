@@ -273,11 +273,10 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
     """Make the frame ``vertex, label, score, hop``, with nulls where no label came."""
     graph, state = outcome.graph, outcome.state
     kind = graph.vertices.kind
-    hops = pd.Index(np.arange(outcome.report["sweeps"] + 1, dtype=np.int32))
     columns = {
         "label": _named(outcome.labels, names, kind),
         "score": state["strength"],
-        "hop": _named(state["hop"], hops, kind),
+        "hop": null_where(state["hop"] < 0, state["hop"], kind),
     }
     seeds = number_where(state["hop"] == 0)
     return set_attributes(graph.frame(columns), {**outcome.report, "seeds": seeds})
