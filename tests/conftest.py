@@ -96,9 +96,11 @@ FILES = pytest.StashKey()  # those collected, and those of them with tests that 
 LONGEST = [
     f"test_{name}"
     for name in (
-        "compressed_propagation", "cuda", "diversity_cuda", "diversity", "program",
-        "program_bounds", "processes", "label_propagation", "examples", "program_fuzz",
-        "docstrings", "fingerprint",
+        "compressed_propagation", "cuda", "multilevel_cuda", "dask", "diversity_cuda", "examples",
+        "diversity", "window", "several", "program", "shuffle", "diversity_engines",
+        "monitor_folder", "program_bounds", "traversal_cuda", "processes", "bench_memory",
+        "label_propagation", "shipped_code", "dask_ends", "mapped", "ingest_chunks",
+        "traversal_sources", "program_fuzz", "docstrings", "fingerprint",
     )
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Kill a monitor at random moments, open its folder, compare, and let the next one go on there.
 
-Run by `test_monitor_folder`: arguments are a folder and how many kills. The children are forked,
-so that each is at work at once; the parent has used one thread only.
+Run by `test_monitor_folder`: arguments are a folder, how many kills and a seed. The children are
+forked, so that each is at work at once; the parent has used one thread only.
 """
 
 import os
@@ -17,13 +17,14 @@ from monitors import batches, monitor
 from glp_rapids.fraud import Monitor
 
 
-def main(folder, kills):
+def main(folder, kills, seed):
+    folder.mkdir()
     parts, seeds = batches(3)
     watch, states = monitor(seeds, half_life="4D", hubs=100), []
     for part in parts:
         watch.update(part)
         states.append(contents(watch))
-    rng, begun = np.random.default_rng(0), time.monotonic()
+    rng, begun = np.random.default_rng(seed), time.monotonic()
     wrong = ticks = 0
     for attempt in range(kills):
         path = folder / str(attempt)
@@ -67,4 +68,4 @@ def contents(watch):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
