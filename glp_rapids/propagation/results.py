@@ -27,6 +27,7 @@ from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts
 from glp_rapids.propagation.run import Outcome
+from glp_rapids.propagation.strongest_gpu import strongest as strongest_on_gpu
 
 
 def renumbered(labels: Any) -> Any:
@@ -174,11 +175,12 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
     graph = outcome.graph
     memory, heard = (outcome.state.pop(name) for name in ("memory", "heard"))
     xp, n = array_module(memory), graph.number_of_vertices
-    at_once = max(n // 32, 1 << 11) if xp is np else n  # in host memory, less than the run took
+    # in host memory, less than the run took
+    at_once, strongest = (max(n // 32, 1 << 11), _strongest) if xp is np else (n, strongest_on_gpu)
     parts = []
     for first in range(0, max(n, 1), max(at_once, 1)):
         some = slice(first, first + at_once)
-        vertex, *rest = _strongest(memory[some], heard[some], max_labels, threshold)
+        vertex, *rest = strongest(memory[some], heard[some], max_labels, threshold)
         parts.append((vertex + first, *rest))
     vertex, label, frequency = map(xp.concatenate, zip(*parts, strict=True))
     del parts, memory, heard  # which take more than the result
@@ -193,23 +195,22 @@ def cover(outcome: Outcome, max_labels: int, threshold: float) -> Frame:
 
 
 def _strongest(memory: Any, heard: Any, max_labels: int, threshold: float) -> tuple:
-    """List rows of a cover: vertex, label and frequency, the strongest of a vertex first."""
-    xp = array_module(memory)
-    ordered = xp.sort(memory, axis=1)
+    """Do what `strongest_on_gpu` does."""
+    ordered = np.sort(memory, axis=1)
     begins = ordered >= 0
     begins[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    vertex, place = xp.nonzero(begins)
+    vertex, place = np.nonzero(begins)
     label = ordered[vertex, place].astype(np.int64)
     width = memory.shape[1]
     flat = vertex * width + place
     row_end = (vertex + 1) * width
-    following = xp.concatenate([flat[1:], row_end[-1:]]) if flat.size else flat
-    count = xp.minimum(following, row_end) - flat
+    following = np.concatenate([flat[1:], row_end[-1:]]) if flat.size else flat
+    count = np.minimum(following, row_end) - flat
     # Of equals the smaller label comes first.
-    order = xp.lexsort(xp.stack([label, -count, vertex]))
+    order = np.lexsort(np.stack([label, -count, vertex]))
     vertex, label, count = vertex[order], label[order], count[order]
-    first = xp.searchsorted(vertex, vertex, side="left")
-    rank = xp.arange(vertex.size) - first
+    first = np.searchsorted(vertex, vertex, side="left")
+    rank = np.arange(vertex.size) - first
     frequency = count / heard[vertex].astype(np.float64)
     kept = (rank < max_labels) & ((rank == 0) | (frequency >= threshold))
     return vertex[kept], label[kept], frequency[kept]
