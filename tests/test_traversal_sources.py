@@ -94,7 +94,8 @@ SCALES = [(normalized, endpoints) for normalized in (True, False) for endpoints 
 def test_betweenness_is_that_of_networkx(name):
     graph = as_graph(**GRAPHS[name](), device="cpu")
     other = networkx_of(graph)
-    for normalized, endpoints in SCALES:
+    # networkx takes seconds for a larger one: each scale with each end, not both with both
+    for normalized, endpoints in SCALES if len(other) < 100 else SCALES[1:3]:
         options = {"normalized": normalized, "endpoints": endpoints}
         known = nx.betweenness_centrality(other, **options)
         found = betweenness_centrality(graph, **options)["betweenness_centrality"]
