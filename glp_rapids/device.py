@@ -255,6 +255,14 @@ class LackOfMemory(MemoryError):
     """There is too little memory; the message says for what, how much is free, and what to do."""
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Tell whether an error says that there is too little memory, on the host or on a GPU."""
+    # CUDA says so in errors of its own: where a kernel is loaded or launched, or asked directly
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
+    )
+
+
 def release() -> None:
     """Return memory that CuPy's pool holds and nobody uses to the GPU."""
     cupy = sys.modules.get("cupy")

@@ -85,5 +85,11 @@ def test_cudf_is_imported_by_a_thread_of_its_own(tmp_path, monkeypatch):
     del sys.modules["cudf"]
     assert kinds._cudf_imports.__wrapped__()
     assert sys.modules["cudf"].thread is not threading.current_thread()
+    del sys.modules["cudf"]
+    kinds._cudf_imports.cache_clear()
+    try:  # the kind of a graph that was unpickled where nobody has imported it yet
+        assert kinds.library("cudf").thread is not threading.current_thread()
+    finally:
+        kinds._cudf_imports.cache_clear()
     monkeypatch.setitem(sys.modules, "cudf", None)
     assert not kinds._cudf_imports.__wrapped__()

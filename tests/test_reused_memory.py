@@ -5,10 +5,13 @@ import os
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from glp_rapids import device
+from glp_rapids.common import calls
 from glp_rapids.common import reused_memory as reused
+from glp_rapids.frames import kinds
 
 
 class Pool:
@@ -28,11 +31,29 @@ class Pool:
     def used_bytes(self):
         return self.used.get(Gpu.current, 0)
 
-    def total_bytes(self):
-        return self.used_bytes() + self.kept.get(Gpu.current, 0)
+    def free_bytes(self):
+        return self.kept.get(Gpu.current, 0)
 
     def free_all_blocks(self):
         self.kept[Gpu.current] = 0
+
+
+class Block:
+    """As CuPy's memory of a pool."""
+
+    def __init__(self, size):
+        self.size = size
+
+
+class Array:
+    """As CuPy's array, of memory of some kind."""
+
+    def __init__(self, memory):
+        self.data = SimpleNamespace(mem=memory)
+
+    def copy(self):
+        sys.modules["cupy"].cuda.get_allocator()(self.data.mem.size)
+        return Array(SimpleNamespace(size=self.data.mem.size))
 
 
 class Gpu:
@@ -59,9 +80,9 @@ def asked(monkeypatch):
         sizes.append(size)
         if size in lacking:
             lacking.remove(size)
-            raise MemoryError
+            raise lack[0]
 
-    lacking = allocate.lacking = []
+    lacking, lack = [], [MemoryError()]
     set_now = [allocate]
 
     @contextlib.contextmanager
@@ -74,10 +95,14 @@ def asked(monkeypatch):
 
     default = Pool(allocate)
     cuda = SimpleNamespace(
-        get_allocator=lambda: set_now[-1], MemoryPool=Pool, Device=Gpu, using_allocator=using,
+        get_allocator=lambda: set_now[-1],
+        MemoryPool=Pool,
+        Device=Gpu,
+        using_allocator=using,
         runtime=SimpleNamespace(getDevice=lambda: Gpu.current),
+        memory=SimpleNamespace(PooledMemory=Block),
     )
-    stand_in = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: default)
+    stand_in = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: default, ndarray=Array)
     monkeypatch.setitem(sys.modules, "cupy", stand_in)
     monkeypatch.setattr(reused, "_pools", [])
     monkeypatch.setattr(reused, "_give_back_in_the_end", lambda: None)
@@ -85,7 +110,7 @@ def asked(monkeypatch):
     most = SimpleNamespace(kept=5000)
     monkeypatch.setattr(reused, "_total_on", lambda gpu: most.kept * reused.KEPT)
     return SimpleNamespace(
-        sizes=sizes, lacking=lacking, cupy=stand_in, set_now=set_now, most=most
+        sizes=sizes, lacking=lacking, lack=lack, cupy=stand_in, set_now=set_now, most=most
     )
 
 
@@ -123,6 +148,69 @@ def test_large_arrays_and_those_of_another_gpu_come_from_below(asked):
         allocate(60)  # for which the pool gives way
         assert allocate.pool.kept == {0: 0}
     assert asked.sizes == [50, 51, 7, 60, 60]
+
+
+@pytest.mark.parametrize("size", [40, 60])
+def test_a_lack_that_cuda_tells_itself_is_met_by_what_is_kept_too(asked, size):
+    """CuPy's functions without a pool, as that of managed memory, raise what CUDA says."""
+    asked.most.kept = 50
+    asked.lack[0] = RuntimeError("cudaErrorMemoryAllocation: out of memory")
+    with reused.reused_memory("gpu"):
+        allocate = asked.set_now[-1]
+        allocate(30)
+        allocate.pool.drop(30, 0)
+        asked.lacking.append(size)
+        allocate(size)
+        assert allocate.pool.kept == {0: 0}
+        asked.lack[0] = RuntimeError("cudaErrorIllegalAddress: an illegal memory access")
+        asked.lacking.append(size)
+        with pytest.raises(RuntimeError, match="illegal"):
+            allocate(size)
+    assert asked.sizes == [30, size, size, size]
+
+
+def test_what_a_caller_gets_is_a_copy_for_which_the_pool_gives_way(asked):
+    asked.most.kept = 5000
+    theirs = Array(SimpleNamespace(size=70))
+    assert reused.lasting(Array(Block(70))).data.mem.size == 70  # no call goes on
+    with reused.reused_memory("gpu"):
+        pool = asked.set_now[-1].pool
+        pool.malloc(30)
+        pool.drop(30, 0)
+        asked.lacking.append(70)
+        assert not isinstance(reused.lasting(Array(Block(70))).data.mem, Block)
+        assert pool.kept == {0: 0}
+        assert reused.lasting(theirs) is theirs
+        large = Array(Block(6000))  # of a pool that the caller has set, as ours has none so large
+        assert reused.lasting(large) is large
+        assert reused.lasting(large, copy=True) is not large
+    assert asked.sizes == [30, 70, 70, 6000]
+
+
+def test_nothing_passes_between_streams_before_it_is_there_or_after_it_is_gone(monkeypatch):
+    """CuDF works on the default stream, and what a pool has back is used again on the current."""
+    done = []
+
+    class Series:
+        def __init__(self, values, nan_as_null):
+            done.append("read")
+
+        def take(self, index):
+            done.append("read")
+            return self
+
+        def reset_index(self, drop):
+            return self
+
+    monkeypatch.setattr(kinds, "settle_with_default_stream", lambda: done.append("settle"))
+    monkeypatch.setattr(kinds, "lasting", lambda values, copy: done.append("copy") or values)
+    monkeypatch.setattr(kinds, "library", lambda kind: SimpleNamespace(Series=Series))
+    monkeypatch.setattr(kinds, "_has_default_index", lambda made: True)
+    made = kinds.to_series(SimpleNamespace(dtype=np.dtype(np.int64)), "cudf")
+    assert done == ["copy", "settle", "read"]
+    done.clear()
+    kinds.taken(made, None)
+    assert done == ["settle", "read", "settle"]
 
 
 def test_with_a_limit_memory_comes_from_below(asked):
@@ -179,6 +267,57 @@ def test_a_little_is_kept_for_the_next_call(asked):
     assert other not in reused._pools  # of one GPU one is kept
     reused.give_back()
     assert not reused._pools
+
+
+def test_what_stays_in_use_does_not_count_as_kept(asked):
+    """As the state of a window that is larger than what may be kept."""
+    asked.most.kept = 50
+    with reused.reused_memory("gpu"):
+        (own,) = reused._pools
+        for size in (50, 50, 40):
+            asked.set_now[-1](size)
+        own.pool.drop(40, 0)
+    assert own.pool.kept == {0: 40}
+    with reused.reused_memory("gpu"):
+        assert asked.set_now[-1] is own
+        own.pool.drop(50, 0)
+    assert own.pool.kept == {0: 0}
+
+
+def test_what_is_kept_is_given_back_before_rmm_gets_other_resources(monkeypatch):
+    ends, hooks = [], []
+    monkeypatch.setattr(reused.atexit, "register", ends.append)
+    monkeypatch.delitem(sys.modules, "rmm", raising=False)
+    reused._registered.cache_clear()
+    reused._give_back_in_the_end()
+    stand_in = SimpleNamespace(register_reinitialize_hook=hooks.append)
+    monkeypatch.setitem(sys.modules, "rmm", stand_in)  # imported after the first call
+    for _ in range(2):
+        reused._give_back_in_the_end()
+    reused._registered.cache_clear()
+    assert ends == hooks == [reused.give_back]
+
+
+def test_where_a_call_within_another_lacks_memory_the_pool_of_both_gives_way(asked, monkeypatch):
+    """What lacks it may be cuDF, or CUDA for a kernel, which ask nobody here."""
+    monkeypatch.setattr(calls, "settle", lambda: None)
+    monkeypatch.setattr(calls, "release", lambda: None)
+    monkeypatch.setattr(calls, "memory_free", lambda device: 0)
+    monkeypatch.setattr(calls, "gpu_available", lambda: False)
+
+    @calls.guarded
+    def inner():
+        asked.set_now[-1](100)
+        asked.set_now[-1].pool.drop(100, 0)
+        raise RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
+
+    @calls.guarded
+    def outer():
+        with pytest.raises(MemoryError, match="CUDA_ERROR_OUT_OF_MEMORY"):
+            inner()
+        return dict(asked.set_now[-1].pool.kept)
+
+    assert outer() == {0: 0}
 
 
 def test_pools_of_a_parent_are_left_alone_and_of_cupy_there_is_one_already(asked):

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from glp_rapids.common.reused_memory import give_back, memory_of_call
-from glp_rapids.device import LackOfMemory, gpu_available, memory_free, release, settle
+from glp_rapids.device import (
+    LackOfMemory,
+    gpu_available,
+    lacks_memory,
+    memory_free,
+    release,
+    settle,
+)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -31,7 +38,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
                 settle()
             return result
         except Exception as error:
-            if not _lacks_memory(error):
+            if not lacks_memory(error):
                 raise
             lacking = error if isinstance(error, LackOfMemory) else _in_words(function, error)
             text = str(lacking)
@@ -39,18 +46,11 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
                 traceback.clear_frames(error.__traceback__)
                 error = error.__cause__ or error.__context__
             del lacking
-        give_back()
+        give_back(at_work=True)  # cuDF and kernels, which may lack it, find nothing in a pool
         release()
         raise LackOfMemory(text)
 
     return call
-
-
-def _lacks_memory(error: Exception) -> bool:
-    # CUDA says so in errors of its own where a kernel is loaded or launched
-    return isinstance(error, MemoryError) or any(
-        words in str(error) for words in ("CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
-    )
 
 
 def _in_words(function: Callable, error: Exception) -> str:

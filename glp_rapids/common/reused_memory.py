@@ -19,7 +19,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +31,13 @@ from glp_rapids.device import (
     array_module,
     gpu_available,
     is_of_pool,
+    lacks_memory,
     memory_free,
     memory_total,
 )
 
 KEPT = 256  # of the memory of a GPU one part in so many stays with a pool that is not at work
+UNIT = 512  # bytes: pools of CuPy give multiples
 
 
 @dataclass(eq=False)
@@ -122,9 +124,12 @@ def lasting(array: Any, copy: bool = False) -> Any:
     allocate, cupy = _allocator(), array_module(array)
     if cupy is np or not isinstance(allocate, _Pool):
         return array.copy() if copy else array
-    if not (copy or isinstance(array.data.mem, cupy.cuda.memory.PooledMemory)):
+    memory = array.data.mem
+    # what is larger is of a pool that the caller has set
+    pooled = isinstance(memory, cupy.cuda.memory.PooledMemory)
+    if not (copy or (pooled and memory.size < allocate.largest + UNIT)):
         return array
-    with cupy.cuda.using_allocator(allocate.beneath):
+    with cupy.cuda.using_allocator(functools.partial(_asked, allocate.beneath)):
         return array.copy()
 
 
@@ -157,9 +162,11 @@ def _asked(allocate: Any, size: int) -> Any:
     """Ask an allocator, again if what pools keep may be what it lacks."""
     try:
         return allocate(size)
-    except MemoryError:
-        give_back(at_work=True)
-        return allocate(size)
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+    give_back(at_work=True)
+    return allocate(size)
 
 
 def tidy() -> None:
@@ -183,8 +190,8 @@ def _give_back(at_work: bool, kept: bool) -> None:
             if one.process != os.getpid() or (one.at_work and not at_work):
                 continue
             with cupy.cuda.Device(one.device):
-                # one a GPU is left for the next call
-                if kept and one.device not in spared and one.pool.total_bytes() <= one.largest:
+                # one a GPU is left for the next call, the first, as that call will look for it
+                if kept and one.device not in spared and one.pool.free_bytes() <= one.largest:
                     spared.add(one.device)
                     continue
                 one.pool.free_all_blocks()
@@ -204,11 +211,16 @@ def _total_on(device: int) -> int:
     return memory_total("gpu")
 
 
-@functools.cache
 def _give_back_in_the_end() -> None:
     """Return what is kept before CUDA ends, and before RMM gets other resources."""
-    atexit.register(give_back)
+    _registered(atexit.register)
     if "rmm" in sys.modules:
         import rmm
 
-        rmm.register_reinitialize_hook(give_back)
+        _registered(rmm.register_reinitialize_hook)
+
+
+@functools.cache
+def _registered(register: Callable) -> None:
+    """Register once what gives back."""
+    register(give_back)

@@ -26,7 +26,7 @@ from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import Weights
 from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph import build
-from glp_rapids.graph.graph import BaseGraph, Direction, Graph
+from glp_rapids.graph.graph import BaseGraph, Direction, Graph, lasting_graph
 from glp_rapids.graph.rows import CSR, Rows
 from glp_rapids.graph.vertex_ids import VertexIds
 
@@ -109,7 +109,8 @@ class CompressedGraph(BaseGraph):
     def to_graph(self) -> Graph:
         """Return the plain graph: the same as was compressed, to the bit. O(m); not kept."""
         rows = reorder.restored(self._stored(), self.order)
-        return Graph(rows.indptr, rows.indices, rows.weights, self.directed, self.vertices)
+        arrays = rows.indptr, rows.indices, rows.weights
+        return lasting_graph(Graph(*arrays, self.directed, self.vertices))
 
     def readers(self, direction: Direction = "in", make: bool = True) -> Rows | None:
         """Return the transpose of ``rows(direction)``, which `BaseGraph.readers` describes."""

@@ -40,6 +40,7 @@ def library(kind: Kind) -> ModuleType:
     """Import the module, pandas or cudf, that makes the frames of a kind."""
     if kind == "pandas":
         return pd
+    _cudf_imports()  # of a graph that was unpickled it may not be there
     import cudf
 
     return cudf
@@ -237,7 +238,9 @@ def taken(column: Any, index: Any) -> Any:
     if isinstance(column, pd.Series):
         index = to_host(index)  # without cuDF the ids of a graph on a GPU may be texts of pandas
     settle_with_default_stream()
-    return column.take(index).reset_index(drop=True)
+    made = column.take(index).reset_index(drop=True)
+    settle_with_default_stream()  # the index may be of a pool, which has it back on this stream
+    return made
 
 
 def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
@@ -254,9 +257,9 @@ def to_series(values: Column, kind: Kind, copy: bool = True) -> Any:
         return pd.Series(to_host(values), copy=copy and array_module(values) is np)
     if isinstance(values, np.ndarray):
         values = to_device(values, "gpu")
-    settle_with_default_stream()
     # cuDF takes a CuPy array over as it is: without a copy the caller could write into the graph
     values = lasting(values, copy)
+    settle_with_default_stream()
     # where NaN is to be null cuDF looks for some, which takes it a millisecond
     as_null = getattr(values.dtype, "kind", "") != "f" or null_count(values) > 0
     made = library(kind).Series(values, nan_as_null=as_null)
