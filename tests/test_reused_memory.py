@@ -368,6 +368,17 @@ def test_a_pool_asks_for_what_work_takes_at_once(asked, monkeypatch, free, lacki
     assert asked.sizes == asked_for
 
 
+def test_what_is_asked_for_at_once_serves_arrays_of_any_size(asked, monkeypatch):
+    monkeypatch.setattr(reused, "memory_free", lambda device: 4000)
+    asked.most.kept = 50
+    with reused.memory_of_call(limited=False):
+        allocate = asked.set_now[-1]
+        with reused.reused_memory("gpu", 1000):
+            assert asked.set_now[-1] is allocate
+            assert allocate.largest == 1000
+        assert allocate.largest == 50
+
+
 class Resource:
     """As RMM's: what asks CUDA, a pool, and what counts what another gives."""
 

@@ -83,13 +83,16 @@ def reused_memory(device: DeviceName, first: int = 0) -> Iterator[None]:
     own = None
     if not isinstance(allocate, _Pool):
         own = allocate = _pool_on(allocate)
+    largest = allocate.largest
     try:
         if 0 < 4 * first <= memory_free(device):
             with contextlib.suppress(MemoryError):
                 allocate.pool.malloc(first)  # held by nobody, so that it is there for smaller ones
+                allocate.largest = max(largest, first)
         with cupy.cuda.using_allocator(allocate):
             yield
     finally:
+        allocate.largest = largest
         if own is not None:
             own.at_work = False
             tidy()
