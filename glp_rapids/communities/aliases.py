@@ -16,6 +16,7 @@ from glp_rapids.communities.multilevel import (
 from glp_rapids.ingest.options import EdgeOptions
 
 if TYPE_CHECKING:
+    from glp_rapids.common.progress import Progress
     from glp_rapids.frames.kinds import Frame
 
 
@@ -27,6 +28,8 @@ def louvain(
     threshold: float = 1e-7,
     *,
     seed: int = 0,
+    memory_limit: int | str | None = None,
+    progress: Progress = False,
     **edges: Unpack[EdgeOptions],
 ) -> tuple[Frame, float]:
     """Find communities of high modularity: `multilevel_label_propagation` without refinement.
@@ -47,7 +50,7 @@ def louvain(
     threshold : float
         No more iterations after one by which modularity gained at most so much. cuGraph asks that
         of every level.
-    seed : int
+    seed, memory_limit, progress
         As in `multilevel_label_propagation`.
     **edges
         How to read ``graph``; see `as_graph`.
@@ -61,7 +64,7 @@ def louvain(
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError, TypeError, MemoryError
         As `multilevel_label_propagation`.
 
     Notes
@@ -89,7 +92,8 @@ def louvain(
     check_tolerance("threshold", threshold)
     found = multilevel_label_propagation(
         graph, refine=False, max_level=MAX_LEVEL if max_level is None else max_level,
-        resolution=resolution, tol=threshold, seed=seed, **edges,
+        resolution=resolution, tol=threshold, seed=seed, memory_limit=memory_limit,
+        progress=progress, **edges,
     )  # fmt: skip
     return found, found.attrs["glp"]["modularity"]
 
@@ -102,6 +106,8 @@ def leiden(
     theta: float = 1.0,
     *,
     iterations: int | None = None,
+    memory_limit: int | str | None = None,
+    progress: Progress = False,
     **edges: Unpack[EdgeOptions],
 ) -> tuple[Frame, float]:
     """Find connected communities of high modularity: `multilevel_label_propagation`.
@@ -123,6 +129,8 @@ def leiden(
         Of no effect, and other values than 1 get a warning: cuGraph's refinement draws by it.
     iterations : int, optional
         As in `multilevel_label_propagation`; cuGraph makes one.
+    memory_limit, progress
+        As in `multilevel_label_propagation`.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -135,7 +143,7 @@ def leiden(
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError, TypeError, MemoryError
         As `multilevel_label_propagation`.
 
     Notes
@@ -162,7 +170,8 @@ def leiden(
         check_seed("random_state", random_state)
     found = multilevel_label_propagation(
         graph, max_level=max_iter, resolution=resolution, iterations=iterations,
-        seed=0 if random_state is None else random_state, **edges,
+        seed=0 if random_state is None else random_state, memory_limit=memory_limit,
+        progress=progress, **edges,
     )  # fmt: skip
     return found, found.attrs["glp"]["modularity"]
 

@@ -19,9 +19,11 @@ from glp_rapids.common.checks import (
 )
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.reused_memory import give_back, reused_memory
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import memory_in_use, to_device
+from glp_rapids.graph.call_memory import check_call, levels_on_gpu
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.read import as_any_graph
+from glp_rapids.ingest.within import graph_within
 
 if TYPE_CHECKING:
     from glp_rapids.communities.levels import Found, Tell
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
 LEAST_RESOLUTION = 1e-6
 MAX_LEVEL, TOLERANCE = 100, 1e-5
-# Bytes of a GPU that a run takes, about; for an entry of a graph of up to so many.
-AT_LEAST, A_VERTEX, AN_ENTRY = 1 << 23, 160, ((1 << 20, 80), (1 << 22, 40), (np.inf, 20))
+NAME = "multilevel_label_propagation"
+A_HIERARCHY = 190  # bytes a vertex that it and its frame take: of ten graphs at the most
 
 
 @guarded
@@ -46,6 +48,7 @@ def multilevel_label_propagation(
     iterations: int | None = None,
     tol: float = TOLERANCE,
     seed: int = 0,
+    memory_limit: int | str | None = None,
     progress: Progress = False,
     **edges: Unpack[EdgeOptions],
 ) -> Frame:
@@ -88,6 +91,10 @@ def multilevel_label_propagation(
         are better.
     seed : int
         Of the classes and of the order of ties. Another seed gives other communities, as good.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the run may take where the graph is, the graph
+        included. What may take more on a GPU runs in host memory instead, with the same result; on
+        a CPU it is refused before it begins. By default what is free.
     progress : bool or callable
         Show a bar, or call the function with a dict after every level.
     **edges
@@ -115,19 +122,23 @@ def multilevel_label_propagation(
         as described.
     TypeError
         An argument is of another type than described.
+    MemoryError
+        On the CPU it may take more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
-    It runs on the device where the graph is, or if a GPU has too little memory on the CPU, and
-    finds the same there. O(m) time a sweep, at most 5 sweeps a level each way, and as a rule a
-    fifth of the vertices are left after each level.
-    About 120 bytes a vertex and 20 an entry beside the graph; on a GPU 160 a vertex and 20 an
-    entry, of at most 4 million 40, in the worst case 80, and 220 a vertex and 120 an entry of the
-    first level that has no more than a million of both together, or of a million each where a graph
-    of at most 8 million entries has more; where some vertices have no edge, an index an entry more.
-    Many threads of a CPU take at most 32 bytes a vertex together, and each up to 68 for every entry
-    of the longest row. A `CompressedGraph`, mapped or not, is decoded as a whole; there is no
-    ``memory_limit`` yet.
+    It runs on the device where the graph is, or if a GPU has too little memory, or less than
+    ``memory_limit`` allows, on the CPU, and finds the same there; ``device`` says which it was.
+    O(m) time a sweep, at most 5 sweeps a level each way, and as a rule a fifth of the vertices are
+    left after each level.
+    At most about 150 bytes a vertex and 34 an entry beside the graph, as a rule two thirds of that,
+    8 an entry more with weights, and 190 a vertex more for ``levels``; on a GPU 160 a vertex and 20
+    an entry, of at most 4 million 40, in the worst case 80, and 220 a vertex and 120 an entry of
+    the first level that has no more than a million of both together, or of a million each where a
+    graph of at most 8 million entries has more; where some vertices have no edge, an index an entry
+    more. Many threads of a CPU take at most 32 bytes a vertex together, and each up to 68 for every
+    entry of the longest row. `estimate_memory` adds that up, and ``memory_limit`` is held against
+    it. A `CompressedGraph`, mapped or not, is decoded as a whole.
 
     Gains are compared without rounding: weights are integers in 64 bits, real ones multiplied by a
     power of two, and products have 128 bits. Real weights are rounded so that all add up to 2^61,
@@ -174,14 +185,15 @@ def multilevel_label_propagation(
     check_seed("seed", seed)
     check_tolerance("tol", tol)
     check_progress(progress)
-    given = as_any_graph(graph, **edges)
+    more = A_HIERARCHY if levels else 0
+    given, limit = graph_within(NAME, graph, edges, as_bytes("memory_limit", memory_limit), more)
     if given.directed:
         raise ValueError(
             "graph is directed, and multilevel label propagation is defined for undirected graphs; "
             f"{_undirected_by(graph, given)}"
         )
     found, report = _run(
-        given, objective, float(resolution), progress,
+        given, objective, float(resolution), progress, limit, more,
         refine=bool(refine), max_level=int(max_level), hierarchy=bool(levels),
         iterations=None if iterations is None else int(iterations),
         tol=float(tol), seed=int(seed),
@@ -224,15 +236,19 @@ def _undirected_by(graph: Any, given: BaseGraph) -> str:
 
 
 def _run(
-    given: BaseGraph, objective: str, resolution: float, progress: Progress, **options: Any
-) -> tuple[Found, dict]:
+    given: BaseGraph, objective: str, resolution: float, progress: Progress,
+    limit: int | None = None, more: int = 0, **options: Any,
+) -> tuple[Found, dict]:  # fmt: skip
     begin = time.perf_counter()
+    if given.device == "cpu":
+        check_call(NAME, given, limit, more)
     graph, device = given.to_graph(), given.device
     with reporting(progress, _show, desc="levels", unit="level") as tell:
         found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
         if found is None:
             give_back()  # so that the result finds room
             device = "cpu"
+            check_call(NAME, graph.to(device), None, more)
             found = _found(graph.to(device), objective, resolution, options, tell)
             found.labels = to_device(found.labels, graph.device)
             found.hierarchy = [to_device(labels, graph.device) for labels in found.hierarchy]
@@ -260,7 +276,7 @@ def _found(
     try:
         ids = graph.id_words()
         loops_of(graph)  # kept with the graph, as the words are, so not in memory of the call
-        with reused_memory(graph.device, _expected(graph)):
+        with reused_memory(graph.device, levels_on_gpu(graph)):
             words = ids.of_first(graph.number_of_vertices).view(np.uint64)
             wanted = OBJECTIVES[objective](graph, words, resolution)
             return levels.run(wanted, graph.device, levels.Options(**options), tell)
@@ -268,13 +284,6 @@ def _found(
         if may_lack_memory:
             return None
         raise
-
-
-def _expected(graph: Graph) -> int:
-    """Return about how many bytes of a GPU a run takes."""
-    entries = graph.number_of_edges
-    an_entry = next(size for most, size in AN_ENTRY if entries <= most)
-    return AT_LEAST + A_VERTEX * graph.number_of_vertices + an_entry * entries
 
 
 def _show(bar: Any, facts: dict) -> None:
