@@ -14,32 +14,33 @@ merchant out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
-from glp_rapids.common.scans import places_where
+from glp_rapids.common.progress import Progress, Report
+from glp_rapids.common.scans import integer_sum, places_where
 from glp_rapids.common.segments import integer_sums, segment_sums
-from glp_rapids.device import any_true, array_module, to_device, to_host
+from glp_rapids.common.sizes import as_bytes
+from glp_rapids.device import array_module, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
+from glp_rapids.fraud.agreement import agreed
 from glp_rapids.fraud.cores import connected_core, largest_core
-from glp_rapids.fraud.known import known_accounts, marked
-from glp_rapids.fraud.scores import checked, column, prepared, score_frame
+from glp_rapids.fraud.known import Known, known_accounts, marked
+from glp_rapids.fraud.placing import Transfers, prepared, telling, where_it_fits
+from glp_rapids.fraud.scores import Rule, checked, column, more_of, score_frame
 from glp_rapids.fraud.totals import row_weights
+from glp_rapids.graph.call_memory import Part, check_clusters
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.subgraph import Groups, copies, induced, inside, masked, without
+from glp_rapids.graph.subgraph import Groups, induced, inside, masked
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.call import prepare
-from glp_rapids.propagation.run import run
-from glp_rapids.propagation.variants.classic import Classic
 
 Array = Any
-RUNS = 9  # odd, so that a majority is one
 ON_HOST = 1 << 16  # entries: 57,000 took 11.3 ms there, 14.5 on an H100; more, 22.6 and 17.1
-ENTRIES = 1 << 21  # of all copies that one run has to do with
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
@@ -65,6 +66,8 @@ class ClusterOptions(EdgeOptions, total=False):
     hubs: int | None
     merchants: Any
     absent: str
+    memory_limit: int | str | None
+    progress: Progress
     device: str | None
 
 
@@ -84,6 +87,8 @@ def find_clusters(
     hubs: int | None = None,
     merchants: Any = None,
     absent: str = "raise",
+    memory_limit: int | str | None = None,
+    progress: Progress = False,
     **edges: Unpack[EdgeOptions],
 ) -> Findings:
     """Find the groups of accounts around a blacklist that trade mostly with one another.
@@ -104,6 +109,12 @@ def find_clusters(
         Share of an account's trade that must stay inside the cluster, in [0, 1].
     minimum_partners
         Accounts of the cluster that a member must have traded with.
+    memory_limit : int or str, optional
+        As in `account_scores`; what clusters take is known, and held against it, once there are
+        scores.
+    progress : bool or callable
+        As in `account_scores`; of clusters the ``step`` is "clusters", and after some runs of label
+        propagation is told which ``run`` that was, and how many there are (``of``).
 
     Returns
     -------
@@ -122,13 +133,19 @@ def find_clusters(
         The window is empty, the graph directed, an option out of range, or a seed is no vertex.
     TypeError
         A type is not as described.
+    MemoryError
+        On the CPU it may take more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
     O(edges) a sweep for the scores; what follows is confined to the accounts above
-    ``minimum_score``, which was chosen for a ``damping`` of 0.8. A cluster has at least one seed,
-    which may be a merchant: a ring without any known member is not found. What an account pays to
-    itself counts nowhere. Measured on `glp_rapids.datasets.transactions`
+    ``minimum_score``, which was chosen for a ``damping`` of 0.8. That takes at most 60 bytes of
+    every account, and of those that are looked at 95 a vertex and 41 an entry, 60 of one with an
+    integer weight, 70 with another, or of a window; of fewer than a million entries more, since
+    labels propagate on up to nine copies that have two million together. On a GPU it is a third
+    more, counted. A cluster has at least one seed, which may be a merchant: a ring without any
+    known member is not found. What an account pays to itself counts nowhere. Measured on
+    `glp_rapids.datasets.transactions`
     (a million rows, a fifth of the members as seeds, generator seeds 0 to 11): of the accounts
     reported beside the seeds 100% are ring members, and 97% (at the least 94%) of the members that
     are no seeds are reported. With a tenth as seeds 82%; of rings that trade half as much, 67%.
@@ -143,14 +160,33 @@ def find_clusters(
     ['cluster', 'size', 'seeds', 'score', 'value', 'density', 'share']
     """
     limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
-    rule = checked(damping, tol, max_iter)
-    transfers, values = prepared(graph, edges)
-    sellers = marked(transfers, merchants, "merchants")
-    known = known_accounts(transfers, seeds, good, absent, hubs)
-    scores = score_frame(transfers, known, rule)
-    score, is_seed = (column(scores, name, transfers) for name in ("score", "is_seed"))
-    groups = grouped(transfers, values, score, is_seed, limits, sellers)
-    frames = frames_of(groups, transfers, score, is_seed, dict(scores.attrs["glp"]))
+    rule, most = checked(damping, tol, max_iter), as_bytes("memory_limit", memory_limit)
+    with telling(progress, "find_clusters") as tell:
+        transfers = prepared(graph, edges, "find_clusters", most, more_of(seeds), tell)
+        sellers = marked(transfers.graph, merchants, "merchants")
+        known = known_accounts(transfers.graph, seeds, good, absent, hubs)
+        work = partial(_findings, known, sellers, rule, limits, tell)
+        return where_it_fits(transfers, work)
+
+
+def _findings(
+    known: Known, sellers: Array | None, rule: Rule, limits: Limits, tell: Report | None,
+    transfers: Transfers,
+) -> Findings:  # fmt: skip
+    """Score accounts, and find the clusters among them."""
+    graph, values = transfers.graph, transfers.amounts
+    if sellers is not None:
+        sellers = to_device(sellers, graph.device)
+    scores = score_frame(graph, known.to(graph), rule, tell=tell)
+    score, is_seed = (column(scores, name, graph) for name in ("score", "is_seed"))
+    close = _close(score, limits)
+    part = Part(
+        close.size, min(integer_sum(graph.degree[close]), close.size**2), graph.index_dtype,
+        graph.weights if values is None else values.weights,
+    )  # fmt: skip
+    check_clusters(graph, part, transfers.limit)
+    groups = grouped(graph, values, score, is_seed, limits, sellers, tell=tell)
+    frames = frames_of(groups, graph, score, is_seed, dict(scores.attrs["glp"]))
     return Findings(*frames, scores)
 
 
@@ -187,20 +223,20 @@ class Clusters(NamedTuple):
 
 def grouped(
     transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits,
-    merchants: Array | None = None, scale: int | None = None,
+    merchants: Array | None = None, scale: int | None = None, tell: Report | None = None,
 ) -> Clusters:  # fmt: skip
     """Find the clusters among accounts that are scored.
 
     ``merchants``: marks of those. ``scale``: how many units ``values`` has to an amount of one.
     """
     xp = array_module(transfers.indptr)
-    close = places_where((score >= limits.minimum_score) & (score > 0))
+    close = _close(score, limits)
     total = row_weights(transfers)[close]
     least = limits.minimum_share, limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
     worth = inner if values is None else induced(values, close)
-    community = connected_core(inner, _agreed(inner), total, *least)
+    community = connected_core(inner, agreed(inner, tell), total, *least)
     score, is_seed = score[close], is_seed[close]
     suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]
     if inner.number_of_edges <= ON_HOST:  # what follows are dozens of operations, on little
@@ -248,6 +284,11 @@ def grouped(
     named = suspect[member]
     found = close[member][named], place[groups.of][named]
     return Clusters(*(to_device(one, transfers.device) for one in found), columns)
+
+
+def _close(score: Array, limits: Limits) -> Array:
+    """List the accounts that are looked at."""
+    return places_where((score >= limits.minimum_score) & (score > 0))
 
 
 def _warn_of_giants(sizes: Array, vertices: int) -> None:
@@ -345,28 +386,3 @@ def cluster_members(graph: Any, seeds: Any, **options: Unpack[ClusterOptions]) -
     ['vertex', 'cluster', 'score', 'is_seed']
     """
     return find_clusters(graph, seeds, **options).members
-
-
-def _agreed(graph: Graph) -> Array:
-    """Mark the entries whose ends most of several runs of label propagation put together.
-
-    What an account pays to itself has no vote: it could keep itself out of its ring with that.
-    """
-    row = graph.row_indices()
-    xp = array_module(row)
-    votes = xp.zeros(row.size, dtype=np.int64)
-    loops = row == graph.indices
-    trades = without(graph, loops) if any_true(loops) else graph
-    # a run is bound by its steps, not by its entries: so several are one, of as many copies
-    most, seed, made = ENTRIES // max(row.size, graph.number_of_vertices, 1), 0, 0
-    while made < RUNS:
-        number = min(max(most, 1), RUNS - made)
-        # what `label_propagation` does, without a frame for each
-        prepared, options = prepare(copies(trades, number), {"device": graph.device})
-        labels = run(prepared, Classic(), replace(options, seed=seed, warns=not made)).labels
-        own = labels.reshape(number, graph.number_of_vertices)
-        # a run after the other on a CPU, whose cache does not hold more
-        for some in own if graph.device == "cpu" else (own,):
-            votes += xp.atleast_2d(some[..., row] == some[..., graph.indices]).sum(axis=0)
-        seed, made = seed + 1, made + number
-    return 2 * votes > RUNS

@@ -24,7 +24,7 @@ from glp_rapids.device import all_true, device_of, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
-from glp_rapids.fraud.scores import prepared
+from glp_rapids.fraud.placing import prepared
 from glp_rapids.fraud.system import times_as_far
 from glp_rapids.fraud.tables import Table
 from glp_rapids.fraud.totals import row_weights
@@ -112,8 +112,8 @@ def explain(
     1     0      b           a         0.341
     """
     window = graph if isinstance(graph, SlidingWindow) else None
-    transfers, amounts = prepared(graph, edges)
-    return explained(transfers, amounts, window, scores, vertex, k, damping, least)
+    transfers = prepared(graph, edges)
+    return explained(transfers.graph, transfers.amounts, window, scores, vertex, k, damping, least)
 
 
 def explained(

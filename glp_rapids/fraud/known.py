@@ -33,6 +33,15 @@ class Known(NamedTuple):
     absent: int
     kinds: dict[Any, Array] | None = None
 
+    def to(self, graph: Graph) -> Known:
+        """Return the same where a graph lives."""
+        seeds, good, *parts = (
+            to_device(index, graph.device)
+            for index in (*self.fixed, *(self.kinds or {}).values())
+        )  # fmt: skip
+        kinds = None if self.kinds is None else dict(zip(self.kinds, parts, strict=True))
+        return Known(Fixed(seeds, good), self.absent, kinds)
+
 
 def known_accounts(
     graph: Graph, seeds: Any, good: Any, absent: str, hubs: int | None = None

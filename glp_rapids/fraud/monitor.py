@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_choice, check_integer
+from glp_rapids.common.checks import check_progress
 from glp_rapids.common.locks import Lock
+from glp_rapids.common.progress import Progress, Report
 from glp_rapids.common.reused_memory import reused_memory
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames.kinds import Frame
@@ -26,9 +27,10 @@ from glp_rapids.fraud.clusters import Limits
 from glp_rapids.fraud.cross_fitting import features_of
 from glp_rapids.fraud.explanation import explained
 from glp_rapids.fraud.monitor_frames import Tick
-from glp_rapids.fraud.monitor_options import Settings, lists_of, span_of
+from glp_rapids.fraud.monitor_options import Settings, as_saved, check_weighing, lists_of, spans_of
 from glp_rapids.fraud.monitor_state import Delivery
 from glp_rapids.fraud.monitor_steps import next_state, scores_frame
+from glp_rapids.fraud.placing import Transfers, telling, told_of
 from glp_rapids.fraud.scores import checked
 from glp_rapids.fraud.window import SlidingWindow
 
@@ -132,25 +134,16 @@ class Monitor:
         if damping == 1:
             raise ValueError("damping must be below 1: else nothing that is over would fade")
         limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
-        if hubs is not None:
-            check_integer("hubs", hubs, 1)
-        check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
-        if weight == "amount" and window._reader.amount is None:
-            raise ValueError("weight='amount', but the window has amount=None; leave weight out")
+        check_weighing(window, weight, hubs)
         self.refresh, self.half_life = refresh, half_life
-        unit = window._time_unit
-        spans = span_of(refresh, "refresh", unit), span_of(half_life, "half_life", unit)
+        spans = spans_of(window, refresh, half_life)
         self._state = lists_of(window, seeds, good, merchants)
         of_weight = {"transfers": "transfers", "amount": "units"}[weight]
         if spans[1] is not None:
             window.fades(spans[1], weight == "amount")
             of_weight = "faded"
         self._settings = Settings(rule, limits, spans[0], of_weight, hubs)
-        self._options = {
-            "damping": rule.damping, "tol": rule.tol, "weight": weight,
-            "hubs": None if hubs is None else int(hubs), "refresh": journal.as_text(spans[0]),
-            "half_life": journal.as_text(spans[1]), **asdict(limits),
-        }  # fmt: skip
+        self._options = as_saved(rule, limits, weight, hubs, spans)
         self._seen = window._state  # by the last tick
         self._journal = journal.Journal()
         self._lock = Lock()
@@ -166,7 +159,7 @@ class Monitor:
     @guarded
     def update(
         self, batch: Any = None, *, add_seeds: Any = (), drop_seeds: Any = (),
-        add_merchants: Any = (), now: Any = None,
+        add_merchants: Any = (), now: Any = None, progress: Progress = False,
     ) -> Tick:  # fmt: skip
         """Take in a batch, and say what has changed.
 
@@ -180,6 +173,9 @@ class Monitor:
             Further merchants.
         now
             As `SlidingWindow.append` takes it.
+        progress : bool or callable
+            Show a bar, or call the function with a dict: the ``step`` "window" with its ``rows``
+            when the batch is taken in, then "scores" and "clusters" as `find_clusters` does.
 
         Returns
         -------
@@ -212,12 +208,13 @@ class Monitor:
             seed_lists.read(ids, columns, name)
             for name, ids in (("drop_seeds", drop_seeds), ("add_merchants", add_merchants))
         )
-        with self._lock, self.window._lock, reused_memory(self.window.device):
+        reused = reused_memory(self.window.device)
+        with telling(progress, "update") as tell, self._lock, self.window._lock, reused:
             read = None if batch is None else self.window._read(batch, now)
             if read is not None:  # times may be those of the caller's frame, who may write to it
                 rows = read[0].rows
                 read = (replace(read[0], rows=replace(rows, time=rows.time.copy())), *read[1:])
-            tick = self._advance(Delivery(*(read or (None,) * 3), add, drop, merchants))
+            tick = self._advance(Delivery(*(read or (None,) * 3), add, drop, merchants), tell)
         facts = tick.alerts.attrs["glp"]
         logger.info(
             "tick %d: %d rows joined, %d left; %d clusters, %d alerts; %.3f s",
@@ -257,7 +254,10 @@ class Monitor:
             self._journal.save(path, self._state, self.window, self._options)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, device: DeviceName | None = None) -> Monitor:
+    def open(
+        cls, path: str | os.PathLike[str], *, device: DeviceName | None = None,
+        progress: Progress = False,
+    ) -> Monitor:  # fmt: skip
         """Take up a monitor where `save` left it.
 
         Parameters
@@ -266,6 +266,8 @@ class Monitor:
             The folder.
         device : {"cpu", "gpu"}, optional
             Where its window is to live; None: on the GPU if there is one.
+        progress : bool or callable
+            As of `update`, for each ``tick`` that is made again.
 
         Returns
         -------
@@ -286,16 +288,18 @@ class Monitor:
         -----
         Costs a sort of the window's rows, and again the ticks since its state was written.
         """
+        check_progress(progress)
         folder = Path(path).resolve()
         window, state, options, batches, kept = journal.opened(folder, path, choose(device))
         monitor = cls(window, **options)
         monitor._state, monitor._seen = state, window._state
         rows = 0
-        for delivery in batches:
-            rows += journal.size_of(delivery)
-            with warnings.catch_warnings():  # of what the first run has warned
-                warnings.simplefilter("ignore")
-                monitor._advance(delivery)
+        with telling(progress, "open") as tell:
+            for tick, delivery in enumerate(batches, state.tick + 1):
+                rows += journal.size_of(delivery)
+                with warnings.catch_warnings():  # of what the first run has warned
+                    warnings.simplefilter("ignore")
+                    monitor._advance(delivery, told_of(tell, tick=tick))
         kept.tick, kept.rows, monitor._journal = monitor._state.tick, rows, kept
         return monitor
 
@@ -351,8 +355,8 @@ class Monitor:
         """
         with self._lock, self.window._lock:
             graph = self.window._graph(self._settings.weight)
-            amounts, rule = self.window.graph("amount"), self._settings.rule
-            return features_of(graph, amounts, labels, folds, seed, rule, absent)
+            transfers = Transfers(graph, self.window.graph("amount"))
+            return features_of(transfers, labels, folds, seed, self._settings.rule, absent)
 
     def verify(self) -> None:
         """Compare the window's sums and residuals of scores with what the rows say, to the bit.
@@ -372,21 +376,17 @@ class Monitor:
             if self.window._state is self._seen and self._state.scores is not None:
                 graph = self.window._graph(self._settings.weight)
                 found += verification.scores_differ(self._state, graph, self._settings)
-        if found:
-            raise RuntimeError(
-                f"what this monitor carries along is not what its rows say: {'; '.join(found)}; "
-                "please report that, and open a saved state or start anew"
-            )
+        verification.refuse(found)
 
     def _refuse_unseen(self, what: str) -> None:
         if self.window._state is not self._seen:
             raise ValueError(f"the window holds what no tick has seen: update() first, then {what}")
 
-    def _advance(self, delivery: Delivery) -> Tick:
+    def _advance(self, delivery: Delivery, tell: Report | None = None) -> Tick:
         """Go on by a tick; if that fails, all stays as it was."""
         held, outside = self.window._state, self.window._state is not self._seen
         try:
-            state, tick = next_state(self.window, self._settings, self._state, delivery)
+            state, tick = next_state(self.window, self._settings, self._state, delivery, tell)
         except BaseException:
             self.window._state = held
             raise

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from glp_rapids.common.checks import check_choice, check_integer
 from glp_rapids.fraud import clock, decay
 from glp_rapids.fraud import seeds as seed_lists
 from glp_rapids.fraud.clusters import Limits
+from glp_rapids.fraud.journal import as_text
 from glp_rapids.fraud.monitor_state import State
 from glp_rapids.fraud.scores import Rule
 from glp_rapids.fraud.window import SlidingWindow
@@ -23,6 +26,31 @@ class Settings(NamedTuple):
     refresh: Any
     weight: str
     hubs: int | None
+
+
+def check_weighing(window: SlidingWindow, weight: Any, hubs: Any) -> None:
+    """Raise unless it can be said so what edges weigh, and who passes nothing on."""
+    if hubs is not None:
+        check_integer("hubs", hubs, 1)
+    check_choice("weight", weight, ("transfers", "amount"), "'transfers' or 'amount'")
+    if weight == "amount" and window._reader.amount is None:
+        raise ValueError("weight='amount', but the window has amount=None; leave weight out")
+
+
+def spans_of(window: SlidingWindow, refresh: Any, half_life: Any) -> tuple[Any, Any]:
+    """Read the lengths of time among a monitor's options."""
+    unit = window._time_unit
+    return span_of(refresh, "refresh", unit), span_of(half_life, "half_life", unit)
+
+
+def as_saved(rule: Rule, limits: Limits, weight: str, hubs: Any, spans: tuple) -> dict[str, Any]:
+    """Return the options of a monitor, checked, as JSON has them."""
+    refresh, half_life = map(as_text, spans)
+    return {
+        "damping": rule.damping, "tol": rule.tol, "weight": weight,
+        "hubs": None if hubs is None else int(hubs), "refresh": refresh, "half_life": half_life,
+        **asdict(limits),
+    }  # fmt: skip
 
 
 def span_of(length: Any, name: str, time_unit: str) -> Any:

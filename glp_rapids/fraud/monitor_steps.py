@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.calls import warn_caller
+from glp_rapids.common.progress import Report
 from glp_rapids.device import module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
@@ -26,8 +27,9 @@ Array = Any
 
 
 def next_state(
-    window: SlidingWindow, settings: Settings, state: State, delivery: Delivery
-) -> tuple[State, Tick]:
+    window: SlidingWindow, settings: Settings, state: State, delivery: Delivery,
+    tell: Report | None = None,
+) -> tuple[State, Tick]:  # fmt: skip
     """Let the window take in what came, and find what becomes of scores and clusters."""
     laps = Laps()
     seeds = seed_lists.together(seed_lists.without(state.seeds, delivery.drop), delivery.add)
@@ -41,12 +43,14 @@ def next_state(
     if delivery.batch is not None:
         change = window._take(*delivery[:3])
     laps.lap("window")
+    if tell is not None:
+        tell({"step": "window", "rows": len(window)})
     facts = {"tick": state.tick, "device": window.device, **change._asdict()}
     if not len(window):
         return _emptied(window, state, change, facts, laps)
     graph, values = window._graph(settings.weight), window._graph("units")
     laps.lap("graph")
-    state, place = _scored(window, settings, state, graph)
+    state, place = _scored(window, settings, state, graph, tell)
     _warn_without_seeds(before, state, first)
     laps.lap("scores")
     score, is_seed = state.scores.scores, state.scores.is_seed
@@ -54,7 +58,7 @@ def next_state(
     if merchants is not None:
         sellers = module_on(graph.device).zeros(score.size, dtype=bool)
         sellers[seed_lists.index_of(merchants, graph, "merchants")] = True
-    found = grouped(graph, values, score, is_seed, settings.limits, sellers, window._scale)
+    found = grouped(graph, values, score, is_seed, settings.limits, sellers, window._scale, tell)
     laps.lap("clusters")
     facts |= state.scores.facts()
     state, alerts = named(state, graph, found)
@@ -77,7 +81,7 @@ def _warn_without_seeds(before: parts.Parts | None, state: State, first: bool) -
 
 
 def _scored(
-    window: SlidingWindow, settings: Settings, state: State, graph: Graph
+    window: SlidingWindow, settings: Settings, state: State, graph: Graph, tell: Report | None
 ) -> tuple[State, Array | None]:
     """Score the accounts of the window, from their last scores; tell their former indices."""
     engine, held = window._state.engine, window._state
@@ -91,11 +95,11 @@ def _scored(
         length = clock.length_of(settings.refresh, held.times, window._time_unit)
         period = math.floor(held.newest / length)
     if old is None or period != state.period or old.names != tuple(fixed):
-        scores = parts.solved_parts(graph, fixed, settings.rule)
+        scores = parts.solved_parts(graph, fixed, settings.rule, tell=tell)
     elif epoch != state.epoch:  # every weight is another
-        scores = parts.solved_parts(graph, fixed, settings.rule, old, place)
+        scores = parts.solved_parts(graph, fixed, settings.rule, old, place, tell)
     else:
-        scores = parts.followed(old, graph, fixed, settings.rule, place, touched)
+        scores = parts.followed(old, graph, fixed, settings.rule, place, touched, tell)
     vertices, places = now
     state = state._replace(
         scores=scores, vertices=vertices, places=places, mark=window.mark(), period=period,

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from glp_rapids.common.progress import Report
 from glp_rapids.device import array_module, module_on
 from glp_rapids.frames import kinds
 from glp_rapids.fraud import seeds as seed_lists
 from glp_rapids.fraud.known import with_hubs
 from glp_rapids.fraud.moved import moved
+from glp_rapids.fraud.placing import told_of
 from glp_rapids.fraud.score_state import ScoreState
 from glp_rapids.fraud.scores import Rule, how_far_off
 from glp_rapids.fraud.system import Fixed
@@ -103,10 +105,11 @@ def rules_of(rule: Rule, number: int) -> Rule:
 
 def solved_parts(
     graph: Graph, fixed: dict[Any, Fixed], rule: Rule, start: Parts | None = None,
-    place: Array | None = None,
+    place: Array | None = None, tell: Report | None = None,
 ) -> Parts:  # fmt: skip
     """Solve from nothing, or from scores of another graph, whose vertices are at ``place`` here."""
-    share, solve = rules_of(rule, len(fixed)), interruptible(ScoreState, graph.device)
+    share = rules_of(rule, len(fixed))
+    solve = ScoreState if tell else interruptible(ScoreState, graph.device)
     states = []
     for kind, one in fixed.items():
         scores = None
@@ -114,22 +117,25 @@ def solved_parts(
             scores = start.states[start.names.index(kind)].scores
             if place is not None:
                 scores = moved(scores, place, graph.number_of_vertices)
-        states.append(solve(graph, one, *share, scores))
+        states.append(solve(graph, one, *share, scores, _told_of(tell, kind)))
     return Parts(tuple(fixed), tuple(states))
 
 
 def followed(
     parts: Parts, graph: Graph, fixed: dict[Any, Fixed], rule: Rule, place: Array | None,
-    touched: Array,
+    touched: Array, tell: Report | None = None,
 ) -> Parts:  # fmt: skip
     """Go on from scores of a slightly different graph; see `ScoreState.follow`."""
-    states = [
-        interruptible(state.follow, graph.device)(
-            graph, one, rule.max_iter, place=place, touched=touched
-        )
-        for state, one in zip(parts.states, fixed.values(), strict=True)
-    ]
+    states = []
+    for state, (kind, one) in zip(parts.states, fixed.items(), strict=True):
+        follow = state.follow if tell else interruptible(state.follow, graph.device)
+        about = {"place": place, "touched": touched, "tell": _told_of(tell, kind)}
+        states.append(follow(graph, one, rule.max_iter, **about))
     return Parts(parts.names, tuple(states))
+
+
+def _told_of(tell: Report | None, kind: Any) -> Report | None:
+    return tell if kind is None else told_of(tell, kind=kind)
 
 
 def restored(

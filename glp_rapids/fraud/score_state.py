@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
+from glp_rapids.common.progress import Report
 from glp_rapids.common.scans import places_where
 from glp_rapids.device import array_module, module_on
 from glp_rapids.fraud.moved import moved
@@ -33,6 +34,7 @@ FEW = 8  # rows, of so many, up to which their residuals are computed alone
 # the kernels of `gpu_transactions` the scores of a tick, over .5 million rows, took an H200 5.4 ms
 # instead of 8.0; more than 2 million entries were not tried.
 ALL_OF_GPU = 1 << 24
+TOLD_EVERY = 8  # rounds of pushes; the kernels make them without a word in between
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class ScoreState:
         As in `account_scores`.
     scores : float array, optional
         Where to begin; None: from nothing.
+    tell : callable, optional
+        Takes a dict every few rounds and after every sweep; see `settle`.
 
     Attributes
     ----------
@@ -78,6 +82,7 @@ class ScoreState:
         tol: float,
         max_iter: int,
         scores: Array | None = None,
+        tell: Report | None = None,
     ) -> None:
         system = System(graph, fixed, damping, tol)
         engine = engine_of(system)
@@ -85,7 +90,7 @@ class ScoreState:
             numbers = system.clamp.copy()
         else:
             numbers = system.numbers(scores)
-        self._settle(system, engine, numbers, engine.residuals(numbers), max_iter)
+        self._settle(system, engine, numbers, engine.residuals(numbers), max_iter, tell)
 
     @classmethod
     def restored(
@@ -122,12 +127,13 @@ class ScoreState:
         *,
         place: Array | None = None,
         touched: Array | None = None,
+        tell: Report | None = None,
     ) -> ScoreState:
         """Solve for another graph, from these scores.
 
         Parameters
         ----------
-        graph, fixed, max_iter
+        graph, fixed, max_iter, tell
             As at the start; indices are those of this graph.
         place : int array, optional
             The index in this graph of every vertex of the state's; -1: it has left. None: the
@@ -176,15 +182,16 @@ class ScoreState:
             rows = places_where(changed)
             residual[rows] = engine.residuals_of(rows, numbers)
         state = object.__new__(ScoreState)
-        state._settle(system, engine, numbers, residual, max_iter)
+        state._settle(system, engine, numbers, residual, max_iter, tell)
         return state
 
     def _settle(
-        self, system: System, engine: Engine, numbers: Array, residual: Array, max_iter: int
-    ) -> None:
+        self, system: System, engine: Engine, numbers: Array, residual: Array, max_iter: int,
+        tell: Report | None,
+    ) -> None:  # fmt: skip
         self.system = system
         self.numbers, self.residual, self.effort = settle(
-            system, engine, numbers, residual, max_iter
+            system, engine, numbers, residual, max_iter, tell
         )
 
 
@@ -198,23 +205,39 @@ def reads_all(graph: Graph, rows: int) -> bool:
 
 
 def settle(
-    system: System, engine: Engine, numbers: Array, residual: Array, max_iter: int
-) -> tuple[Array, Array, Effort]:
-    """Push and sweep until no residual is above what is allowed, or so many rounds are made."""
+    system: System, engine: Engine, numbers: Array, residual: Array, max_iter: int,
+    tell: Report | None = None,
+) -> tuple[Array, Array, Effort]:  # fmt: skip
+    """Push and sweep until no residual is above what is allowed, or so many rounds are made.
+
+    ``tell`` takes the ``step`` ("scores"), the ``round``, the entries ``pushed`` and the ``error``
+    of the scores so far. Rounds are the same whether they are made in one call or in several.
+    """
+
+    def report() -> None:
+        if tell is not None:
+            error = system.error(_largest(residual))
+            tell({"step": "scores", "round": rounds, "pushed": pushed, "error": error})
+
     entries = system.graph.number_of_edges
     allowed, rounds, pushed = system.allowed, 0, 0
     radius = min(system.damping, 1.0 - HARMONIC)
     while rounds < max_iter:
-        pushes = engine.push(numbers, residual, allowed, entries // ROUND, max_iter - rounds)
+        most = max_iter - rounds if tell is None else min(TOLD_EVERY, max_iter - rounds)
+        pushes = engine.push(numbers, residual, allowed, entries // ROUND, most)
         rounds, pushed = rounds + pushes.rounds, pushed + pushes.entries
+        report()
         if not pushes.too_large:
-            break
+            if pushes.rounds < most:
+                break
+            continue
         previous = numbers
         for factor in _factors(radius):
             following = engine.step(previous, numbers, residual, factor)
             previous, numbers = numbers, following
             residual = engine.residuals(numbers)
             rounds, pushed = rounds + 1, pushed + entries
+            report()
             if rounds == max_iter or engine.above(residual, allowed) * SWEEP < entries:
                 break
     return numbers, residual, Effort(rounds, pushed, _largest(residual))

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
-from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import (
-    check_integer,
-    check_share,
-    refuse_unknown,
-)
+from glp_rapids.common.calls import guarded, warn_caller
+from glp_rapids.common.checks import check_integer, check_share
+from glp_rapids.common.progress import Progress, Report
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import any_true, memory_in_use, module_on, to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.known import Known, known_accounts
+from glp_rapids.fraud.placing import prepared, telling, told_of, where_it_fits
 from glp_rapids.fraud.score_state import ScoreState
 from glp_rapids.fraud.system import Fixed
 from glp_rapids.fraud.tables import Table
-from glp_rapids.fraud.window import SlidingWindow
-from glp_rapids.graph.graph import BaseGraph, Graph
-from glp_rapids.ingest.options import ByDefault, EdgeOptions
-from glp_rapids.ingest.read import as_graph
+from glp_rapids.graph.graph import Graph
+from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.jit.interrupts import interruptible
 
 Array = Any
+A_KIND = 60  # bytes a vertex that each further kind of seeds takes
 
 
 class Rule(NamedTuple):
@@ -52,6 +49,8 @@ def account_scores(
     hubs: int | None = None,
     previous: Frame | None = None,
     absent: str = "raise",
+    memory_limit: int | str | None = None,
+    progress: Progress = False,
     **edges: Unpack[EdgeOptions],
 ) -> Frame:
     """Score every account by how strongly a blacklist reaches it through transactions.
@@ -85,6 +84,14 @@ def account_scores(
     absent : {"raise", "drop"}
         What becomes of seeds that are no vertex: an error, or nothing, with a warning if no seed is
         left. Seeds of another type than the vertices are an error in any case.
+    memory_limit : int or str, optional
+        Bytes, or a text such as "8GB", that the call may take where the graph is, the graph
+        included, a window not. What may take more on a GPU is done in host memory instead, with the
+        same result; on a CPU it is refused before it begins. None: what is free.
+    progress : bool or callable
+        Show a bar, or call the function with a dict every few rounds and after every sweep:
+        ``step`` ("scores"), ``round``, the entries ``pushed`` and the ``error`` so far, with kinds
+        also the ``kind``. While the graph is read in chunks the dicts are those of `as_graph`.
 
     Returns
     -------
@@ -108,6 +115,8 @@ def account_scores(
         out of range, or ``previous`` holds a vertex twice or a score that is none.
     TypeError
         A type is not as described.
+    MemoryError
+        On the CPU it may take more than ``memory_limit``, or than is free; it says by how much.
 
     Notes
     -----
@@ -117,8 +126,10 @@ def account_scores(
     weigh, self-loops left out. Scores are the fixed point of that rule, as near as ``tol`` says.
     They are found in 64-bit integers by pushing residuals and, where these are everywhere, by
     Chebyshev's method: bit-identical in any order of rows, on any number of threads. 9 to 12
-    sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 110 bytes
-    a vertex. A compressed graph is decompressed for it.
+    sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 116 bytes
+    a vertex (counted on a GPU: 140, and 24 an entry whose weight is no integer), and at most 60 for
+    each kind after the first. A GPU that has too little memory leaves it to the CPU, where scores
+    are the same; ``device`` says which it was. A compressed graph is decompressed for it.
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
     fanin200cycle200 (4.7% and 9% of the accounts are fraud): of the 200 highest scored other
     accounts 82% and 94% are fraud (personalised PageRank on the same weights: 75% and 85%); average
@@ -137,10 +148,14 @@ def account_scores(
     >>> account_scores(transfers, ["a"])["score"].round(2).tolist()
     [1.0, 0.91, 0.45]
     """
-    rule = checked(damping, tol, max_iter)
-    transfers, _ = prepared(graph, edges)
-    known = known_accounts(transfers, seeds, good, absent, hubs)
-    return score_frame(transfers, known, rule, previous)
+    rule, limit = checked(damping, tol, max_iter), as_bytes("memory_limit", memory_limit)
+    with telling(progress, "account_scores") as tell:
+        transfers = prepared(graph, edges, "account_scores", limit, more_of(seeds), tell)
+        known = known_accounts(transfers.graph, seeds, good, absent, hubs)
+        return where_it_fits(
+            transfers,
+            lambda there: score_frame(there.graph, known.to(there.graph), rule, previous, tell),
+        )
 
 
 def checked(damping: Any, tol: Any, max_iter: Any) -> Rule:
@@ -151,34 +166,26 @@ def checked(damping: Any, tol: Any, max_iter: Any) -> Rule:
     return Rule(float(damping), float(tol), min(int(max_iter), 1 << 62))
 
 
-def prepared(graph: Any, edges: dict[str, Any]) -> tuple[Graph, Graph | None]:
-    """Return the graph of transfers and, of a window, that of amounts."""
-    values = None
-    if isinstance(graph, SlidingWindow):
-        if edges:
-            refuse_unknown(edges, EdgeOptions.__annotations__)
-            raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
-        transfers, values = graph.graph("transfers"), graph.graph("amount")
-    else:
-        if not isinstance(graph, BaseGraph) and edges.get("weight") is None:
-            edges = {"multigraph": ByDefault("keep"), **edges}
-        transfers = as_graph(graph, **edges)
-    if transfers.directed:
-        raise ValueError("the graph is directed; clusters and scores need directed=False")
-    return transfers, values
+def more_of(seeds: Any) -> int:
+    """Count the bytes of a vertex that seeds of several kinds take besides."""
+    different = {str(kind) for kind in seeds.values()} if isinstance(seeds, dict) else ()
+    return A_KIND * max(len(different) - 1, 0)
 
 
-def score_frame(graph: Graph, known: Known, rule: Rule, previous: Any = None) -> Frame:
+def score_frame(
+    graph: Graph, known: Known, rule: Rule, previous: Any = None, tell: Report | None = None
+) -> Frame:
     """Score the accounts of a graph by those that are known."""
     begin = time.perf_counter()
     xp = module_on(graph.device)
     is_seed = xp.zeros(graph.number_of_vertices, dtype=bool)
     is_seed[known.fixed.seeds] = True
     if known.kinds is None:
-        states = [solved(graph, known.fixed, rule, _earlier(graph, previous, rule, "score"))]
+        start = _earlier(graph, previous, rule, "score")
+        states = [solved(graph, known.fixed, rule, start, tell)]
         columns = {"score": states[0].scores, "is_seed": is_seed}
     else:
-        states = _of_kinds(graph, known, rule, previous)
+        states = _of_kinds(graph, known, rule, previous, tell)
         columns = {"score": xp.zeros(graph.number_of_vertices), "is_seed": is_seed}
         columns |= _kind_columns(graph, known.kinds, states)
         for state in states:
@@ -207,7 +214,9 @@ def how_far_off(states: Sequence[ScoreState]) -> dict[str, float]:
     }
 
 
-def _of_kinds(graph: Graph, known: Known, rule: Rule, previous: Any) -> list[ScoreState]:
+def _of_kinds(
+    graph: Graph, known: Known, rule: Rule, previous: Any, tell: Report | None
+) -> list[ScoreState]:
     """Solve for the part of every kind: its own seeds at 1, those of others at 0.
 
     The equation is linear, so the parts add up to the scores of all seeds together.
@@ -219,7 +228,8 @@ def _of_kinds(graph: Graph, known: Known, rule: Rule, previous: Any) -> list[Sco
     for name, own in known.kinds.items():
         others = seeds[~xp.isin(seeds, own)]
         start = _earlier(graph, previous, rule, f"score_{name}")
-        states.append(solved(graph, Fixed(own, xp.concatenate([good, others])), share, start))
+        fixed = Fixed(own, xp.concatenate([good, others]))
+        states.append(solved(graph, fixed, share, start, told_of(tell, kind=name)))
     return states
 
 
@@ -236,9 +246,13 @@ def _kind_columns(graph: Graph, names: dict[Any, Array], states: list[ScoreState
     return columns | {f"score_{name}": part for name, part in zip(names, parts, strict=True)}
 
 
-def solved(graph: Graph, fixed: Fixed, rule: Rule, start: Array | None = None) -> ScoreState:
+def solved(
+    graph: Graph, fixed: Fixed, rule: Rule, start: Array | None = None, tell: Report | None = None
+) -> ScoreState:
     """Solve for scores, and warn where they are not as near the exact ones as was asked."""
-    state = interruptible(ScoreState, graph.device)(graph, fixed, *rule, start)
+    # who is told of rounds is called by the caller's thread, which notices signals between them
+    solve = interruptible(ScoreState, graph.device) if tell is None else ScoreState
+    state = solve(graph, fixed, *rule, start, tell)
     _warn(state, rule)
     return state
 
@@ -246,19 +260,17 @@ def solved(graph: Graph, fixed: Fixed, rule: Rule, start: Array | None = None) -
 def _warn(state: ScoreState, rule: Rule) -> None:
     """Warn where scores are not as near the exact ones as was asked."""
     if not state.converged:
-        warnings.warn(
+        warn_caller(
             f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones, of "
             "accounts that trade no more than the average, after "
-            f"max_iter={rule.max_iter} rounds; raise max_iter, or tol",
-            UserWarning, stacklevel=5,
-        )  # fmt: skip
+            f"max_iter={rule.max_iter} rounds; raise max_iter, or tol"
+        )
     elif rule.damping < 1 and state.error > rule.tol:
-        warnings.warn(
+        warn_caller(
             f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones, of "
             "accounts that trade no more than the average: with such weights and damping, 64 bits "
-            "give no more; raise tol",
-            UserWarning, stacklevel=5,
-        )  # fmt: skip
+            "give no more; raise tol"
+        )
 
 
 def _earlier(graph: Graph, previous: Any, rule: Rule, column: str) -> Array | None:

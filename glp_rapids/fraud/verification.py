@@ -91,3 +91,12 @@ def scores_differ(state: State, graph: Graph, settings: Settings) -> list[str]:
         if wrong := _places(held.residual, engine_of(system).residuals(held.numbers)):
             found.append(f"{name}: residuals differ at {wrong} accounts")
     return found
+
+
+def refuse(found: list[str]) -> None:
+    """Raise if anything differs."""
+    if found:
+        raise RuntimeError(
+            f"what this monitor carries along is not what its rows say: {'; '.join(found)}; "
+            "please report that, and open a saved state or start anew"
+        )
