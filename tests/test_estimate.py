@@ -249,7 +249,11 @@ def test_a_sample_is_close():
     ("arguments", "options", "error", "words"),
     [
         (((1, 2), "structural_diversity"), {}, ValueError,
-         "algorithm must be one of 'label_propagation', .*'propagate', not 'structural_diversity'"),
+         "algorithm must be one of 'label_propagation', .*'features', not 'structural_diversity'"),
+        (((1, 2), "account_scores"), {"update": "sync"}, TypeError,
+         "update='sync' is for label propagation, not for algorithm='account_scores'"),
+        (((1, 2), "features"), {"directed": True}, ValueError,
+         "graph is directed, and features is of undirected graphs; leave directed out"),
         (((1, 2), None), {}, ValueError, "algorithm must be one of"),
         (((1, 2),), {"device": "tpu"}, ValueError, "device must be 'cpu', 'gpu' or None"),
         (((1, 2),), {"memory_limit": "40XB"}, ValueError, "memory_limit must be"),
@@ -285,7 +289,10 @@ def test_bad_input(arguments, options, error, words):
         estimate_memory(*arguments, **options)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**8), st.sampled_from([*estimate.ALGORITHMS][:4]))
+NAMED = [*[*estimate.ALGORITHMS][:4], *estimate.FUNCTIONS]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**8), st.sampled_from(NAMED))
 def test_any_sizes(vertices, entries, algorithm):
     entries = entries if vertices else 0
     found = estimate_memory((vertices, entries), algorithm, memory_limit="64GB")

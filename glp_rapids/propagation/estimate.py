@@ -24,6 +24,7 @@ from glp_rapids.ingest.read import as_any_graph
 from glp_rapids.propagation import gpu_memory
 from glp_rapids.propagation import memory as measured
 from glp_rapids.propagation.call import refuse
+from glp_rapids.propagation.estimated_calls import FUNCTIONS, Call
 from glp_rapids.propagation.making_memory import bytes_of_csr, bytes_of_places, bytes_to_make
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program, traits_of
@@ -105,7 +106,8 @@ def estimate_memory(
     graph_or_sizes: Any,
     algorithm: Literal[
         "label_propagation", "layered_label_propagation", "speaker_listener",
-        "seeded_label_propagation", "propagate",
+        "seeded_label_propagation", "propagate", "multilevel_label_propagation", "account_scores",
+        "find_clusters", "features",
     ] = "label_propagation",
     *,
     device: DeviceName | None = None,
@@ -114,7 +116,7 @@ def estimate_memory(
     bits_per_entry: float | None = None,
     **options: Unpack[EstimateOptions],
 ) -> Frame:  # fmt: skip
-    """Estimate the memory that label propagation takes, for each way to hold the neighbour lists.
+    """Estimate the memory that a call takes, for each way to hold the neighbour lists.
 
     Parameters
     ----------
@@ -124,7 +126,8 @@ def estimate_memory(
         the longest row is taken for 16 times the root of the entries, or all vertices if they are
         fewer. A `Graph` or a `CompressedGraph` is looked at as it is; it stays unchanged.
     algorithm : str
-        The function that would be called.
+        The function that would be called. From `multilevel_label_propagation` on they know one way,
+        "plain", and go over from a GPU to the host where it does not fit.
     device : {"cpu", "gpu"}, optional
         Where it would run; None: a row for both. The GPU need not be there.
     memory_limit : int or str, optional
@@ -168,6 +171,8 @@ def estimate_memory(
     compress. Ids count only where a run makes hashes of them, 8 bytes each. On a GPU the arrays of
     a run count, and those that number communities in the end, within 10% of ten graphs measured; of
     a directed graph, whose rows are also made in the other direction, it is an upper figure.
+    What `multilevel_label_propagation` and those behind it take is an upper figure, see there; of
+    `find_clusters` as if all accounts were above ``minimum_score``, without amounts.
     ``fits`` goes by the upper figure by which a run decides and of which a failing one speaks, 59
     or 60 bytes a vertex beside the lists, measured on graphs of 0.3 to 17 M vertices. What a user's
     program holds is known only for a graph, whose ``initial_state`` is called. "streamed plain" to
@@ -200,11 +205,17 @@ def estimate_memory(
         graph = graph_or_sizes
         if not isinstance(graph, BaseGraph) or edges:
             graph = as_any_graph(graph, **{"device": "cpu", **edges})
-        subject = of_graph(graph, bits_per_entry, made.options)
+        if isinstance(made, Made):
+            subject = of_graph(graph, bits_per_entry, made.options)
+        else:
+            subject = graph
     rows = []
     for name in DEVICES if device is None else (device,):
         there = 0 if graph is None or graph.device != name else _taken(graph)
         most = limit or _free(name, there)
+        if isinstance(made, Call):
+            rows.append(made.row(subject, name, most, mapped))
+            continue
         estimate = {"cpu": _on_cpu, "gpu": _on_gpu}[name]
         rows += estimate(subject, graph, made, most, mapped)
     import pandas as pd
@@ -215,10 +226,10 @@ def estimate_memory(
 
 def asked(
     algorithm: Any, device: Any, memory_limit: Any, bits_per_entry: Any, **options: Any
-) -> tuple[Made, int | None]:
+) -> tuple[Made | Call, int | None]:
     """Return what would be run, and the limit in bytes; raise if something is not as described."""
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
-        known = ", ".join(map(repr, ALGORITHMS))
+    if not isinstance(algorithm, str) or algorithm not in (*ALGORITHMS, *FUNCTIONS):
+        known = ", ".join(map(repr, (*ALGORITHMS, *FUNCTIONS)))
         raise ValueError(
             f"algorithm must be one of {known}, not {shown(algorithm)}: others have no estimate yet"
         )
@@ -231,6 +242,8 @@ def asked(
     for name, owner in OF_ONE.items():
         if name in options and algorithm != owner:
             raise TypeError(f"{name} is for algorithm={owner!r}, not {algorithm!r}")
+    if algorithm in FUNCTIONS:
+        return Call.of(algorithm, options), limit
     return ALGORITHMS[algorithm](**options), limit
 
 
