@@ -12,7 +12,9 @@ import glp_rapids
 from glp_rapids import (
     as_graph,
     compress,
+    contract,
     estimate_memory,
+    label_propagation,
     leiden,
     louvain,
     multilevel_label_propagation,
@@ -131,6 +133,34 @@ def test_clusters_are_refused_once_it_is_known_how_many_accounts_they_are_among(
     assert {facts["step"] for facts in told} == {"scores"}
 
 
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_contraction_takes_no_more_than_is_estimated(kind):
+    graph = GRAPHS[kind]()
+    found = label_propagation(graph)
+    peak = peak_of(contract, graph, partition=found)
+    assert peak <= TAKEN["contract"]["cpu"](graph) + (1 << 18)
+    enough = least(contract, graph, found)
+    small = contract(graph, found, memory_limit=enough)
+    for one, other in zip(small.arrays(), contract(graph, found).arrays(), strict=True):
+        assert (one == other).all()
+    with pytest.raises(LackOfMemory, match=r"is 1 too little for contract of its .*; raise"):
+        contract(graph, found, memory_limit=enough - 1)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contraction_on_the_host_comes_back_to_the_gpu(weighted):
+    graph = large(weighted=weighted)
+    found = label_propagation(graph)
+    expected = contract(graph, found).arrays()
+    for given in (graph, graph.to("gpu")):
+        for limit in (1_000, "10GB"):
+            small = contract(given, found, memory_limit=limit, device="gpu")
+            assert small.device == "gpu"
+            for one, other in zip(small.to("cpu").arrays(), expected, strict=True):
+                assert (one == other).all()
+
+
 def test_lists_in_files_take_no_memory(tmp_path):
     graph = large()
     packed = compress(graph)
@@ -179,7 +209,7 @@ def test_a_gpu_gets_what_fits_its_limit(function, weighted, monkeypatch):
     assert needed == taken_by(function, graph, "gpu")
 
 
-@pytest.mark.parametrize("function", TAKEN)
+@pytest.mark.parametrize("function", call_memory.MOST)
 def test_an_estimate_says_what_a_call_is_held_against(function):
     for graph in (large(), large(weighted=True), compress(large())):
         found = estimate_memory(graph, function, memory_limit="1GB").set_index("device")

@@ -287,7 +287,8 @@ def test_limits_are_those_of_the_library(payments, name, monkeypatch, capsys):
     )
     assert cpu(*fraud(payments, "a\n", f"--minimum-{name}", default)) == 0
     assert cpu(*fraud(payments, "a\n")) == 0
-    assert given == [{f"minimum_{name}": default}, {}]
+    others = {"memory_limit": None, "progress": False}
+    assert given == [{f"minimum_{name}": default, **others}, others]
     with pytest.raises(SystemExit):
         main(["fraud", "--help"])
     text = " ".join(capsys.readouterr().out.split())
@@ -298,3 +299,13 @@ def test_seeds_that_are_no_integers(tmp_path, capsys):
     path = tmp_path / "payments.csv"
     path.write_text("payer,payee,eur,when\n1,2,5,1\n")
     assert "'a1' is none" in fails(capsys, *fraud(path, "1\na1\n"))
+
+
+def test_a_limit_of_memory(payments, capsys):
+    """It is checked before the file is read, and what takes more is refused by how much."""
+    wrong = fails(capsys, *fraud(payments, "a\n", "--memory-limit", "2X"))
+    assert "--memory-limit must be" in wrong
+    assert cpu(*fraud(payments, "a\n", "--memory-limit", "1GB")) == 0
+    said = fails(capsys, *fraud(payments, "a\n", "--memory-limit", 1))
+    assert "too little for find_clusters of its" in said
+    assert "--memory-limit=1 bytes is" in said

@@ -25,6 +25,7 @@ from glp_rapids import (
 )
 from glp_rapids.cohesion import memory as whole_memory
 from glp_rapids.cohesion.kernels import cpu
+from glp_rapids.graph import call_memory
 
 FUNCTIONS = {
     "core_number": core_number,
@@ -285,15 +286,15 @@ def test_what_does_not_fit_is_refused_with_the_bytes_it_lacks(limited, monkeypat
         graph = replace(given, _derived={})
         said = rf"([\d,]+) too little for {name} of its 300 vertices"
         limit = {"memory_limit": 1_000} if limited else {}
-        monkeypatch.setattr(whole_memory, "memory_free", lambda device: 1_000)
+        monkeypatch.setattr(call_memory, "memory_free", lambda device: 1_000)
         with pytest.raises(MemoryError, match=said) as error:
             call(graph, **limit)
         enough = 1_000 + int(re.search(said, str(error.value))[1].replace(",", ""))
-        monkeypatch.setattr(whole_memory, "memory_free", lambda device, free=enough: free)
+        monkeypatch.setattr(call_memory, "memory_free", lambda device, free=enough: free)
         call(graph, **({"memory_limit": enough} if limited else {}))
         with pytest.raises(ValueError, match="memory_limit must be"):
             call(graph, memory_limit="40XB")
     if not limited:
-        monkeypatch.setattr(whole_memory, "memory_free", lambda device: 1_000)
+        monkeypatch.setattr(call_memory, "memory_free", lambda device: 1_000)
         with pytest.raises(MemoryError, match="too little for structural_diversity"):
             structural_diversity(replace(given, _derived={}), 2)

@@ -12,6 +12,7 @@ examples:
   glp-rapids estimate edges.csv                             # what is free on this machine decides
   glp-rapids estimate graph.glp --memory-limit 8GB          # what `glp-rapids compress` wrote
   glp-rapids estimate follows.csv --directed --algorithm speaker_listener
+  glp-rapids estimate edges.csv --algorithm multilevel_label_propagation
   glp-rapids estimate --sizes 1010000000 23200000000 --memory-limit 150GB --bits 8
 
 A row says what the run would take that way: plain lists, packed ones (`glp-rapids compress`), or
@@ -76,6 +77,8 @@ def _estimate(options: argparse.Namespace) -> Any:
     estimate.asked(options.algorithm, **how)  # before a long file is read
     options.device = "cpu"  # where the file is read; the estimate is of where the run would be
     graph = edge_files.read_graph(options, weight=options.weight, directed=options.directed)
+    if options.algorithm in estimate.FUNCTIONS:  # which decode what is packed
+        return estimate_memory(graph, options.algorithm, **how)
     other = "plain ways are of a table of edges"
     if not graph.scheme:
         other = "packed ways are of what `glp-rapids compress` makes of it"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glp_rapids.cli import blacklist
+from glp_rapids.cli import blacklist, edge_files
+from glp_rapids.common.sizes import as_bytes
 from glp_rapids.frames import files
 
 if TYPE_CHECKING:
@@ -46,6 +48,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     out.add_argument("--clusters", type=Path, metavar="FILE", help="the clusters")
     out.add_argument("--scores", type=Path, metavar="FILE", help="the score of every account")
     out.add_argument("--top", type=int, default=10, help="clusters to print (default 10)")
+    edge_files.add_memory_limit(
+        parser, "what does not fit a GPU is done on the host, and what does not fit there is "
+        "refused; the window is not counted",
+    )  # fmt: skip
     parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
 
 
@@ -95,6 +101,7 @@ def run(options: argparse.Namespace) -> None:
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
     check_top(options.top)
+    as_bytes("memory_limit", options.memory_limit)  # before a long file is read
     results = {"--output": options.output, "--clusters": options.clusters,
                "--scores": options.scores}  # fmt: skip
     for path in results.values():
@@ -128,7 +135,10 @@ def run(options: argparse.Namespace) -> None:
             f"{options.seeds}: none of its ids is in the window: {seeds.iloc[0]!r} is not among "
             f"the {options.source!r} and {options.destination!r} of the transactions"
         )
-    found = find_clusters(window, known, **limits_of(options))
+    found = find_clusters(
+        window, known, **limits_of(options), memory_limit=options.memory_limit,
+        progress=sys.stderr.isatty(),
+    )  # fmt: skip
     seconds = time.perf_counter() - start
     unknown = len(found.members) - int(found.members["is_seed"].sum())
     print(

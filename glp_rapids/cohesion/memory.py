@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glp_rapids.device import LITTLE, LackOfMemory, free_on_gpu, memory_free, memory_taken
+from glp_rapids.device import LITTLE, memory_taken
+from glp_rapids.graph.call_memory import check_room
 
 if TYPE_CHECKING:
     from glp_rapids.graph.graph import Graph
@@ -44,20 +45,6 @@ def check_memory(function: str, graph: Graph, limit: int | None) -> None:
     needed = entries * (an_entry + weights) + A_VERTEX * graph.number_of_vertices
     if limit is not None:
         needed += memory_taken(*graph.rows("out").arrays())
-        room, mend = limit, f"memory_limit={limit:,} bytes is"
-    else:
-        if needed < LITTLE or graph.has("cohesion engine"):  # which another call could make
-            return
-        room = free_on_gpu() if device == "gpu" else memory_free("cpu")
-        if room is None:
-            return
-        mend = f"the {room:,} bytes that are free are"
-    if needed <= room:
+    elif needed < LITTLE or graph.has("cohesion engine"):  # which another call could make
         return
-    elsewhere = "; or use host memory: pass graph.to('cpu')" if device == "gpu" else ""
-    raise LackOfMemory(
-        f"graph: {mend} {needed - room:,} too little for {function} of its "
-        f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-        f"{device}, which takes up to {needed:,}{', the graph included' if limit else ''}; "
-        f"{'raise memory_limit' if limit else 'free some'}{elsewhere}"
-    )
+    check_room(function, graph, device, needed, limit)
