@@ -246,7 +246,7 @@ def _run(
     with reporting(progress, _show, desc="levels", unit="level") as tell:
         found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
         if found is None:
-            give_back()  # so that the result finds room
+            give_back(at_work=True)  # so that the result finds room
             device = "cpu"
             check_call(NAME, graph.to(device), None, more)
             found = _found(graph.to(device), objective, resolution, options, tell)

@@ -82,7 +82,7 @@ def where_it_fits(transfers: Transfers, work: Callable[[Transfers], Result]) -> 
     if transfers.graph.device == "gpu":
         with suppress(MemoryError):
             return work(transfers)
-        give_back()  # so that the result finds room
+        give_back(at_work=True)  # so that the result finds room
         transfers = transfers.on_host()
     return work(transfers)
 
