@@ -11,6 +11,7 @@ import glp_rapids
 from glp_rapids import Program
 from glp_rapids.common.fixed_point import fixed_point_scale
 from glp_rapids.fraud import clusters
+from glp_rapids.graph import call_memory
 from glp_rapids.propagation import run, workload
 from glp_rapids.propagation.slack import slack_of
 
@@ -138,7 +139,7 @@ def test_a_call_warns_once_of_weights(name, directed):
 
 
 def test_a_call_that_runs_several_times_warns_once(monkeypatch):
-    monkeypatch.setattr(clusters, "ENTRIES", 1)  # so runs are not put together
+    monkeypatch.setattr(call_memory, "ENTRIES", 1)  # so runs are not put together
     ends = [0, 0, 1, 0, 1, 2], [1, 2, 2, 3, 3, 3]
     weights = np.array([1e-30, 1, 2, 1, 2, 3])
     with pytest.warns(UserWarning, match="the smallest weight, 1e-30, counts as 0") as told:
