@@ -249,7 +249,7 @@ def test_a_sample_is_close():
     ("arguments", "options", "error", "words"),
     [
         (((1, 2), "structural_diversity"), {}, ValueError,
-         "algorithm must be one of 'label_propagation', .*'features', .*not 'structural_diversity'"),
+         "algorithm must be one of 'label_propagation', .*'features', .*not 'structural"),
         (((1, 2), "account_scores"), {"update": "sync"}, TypeError,
          "update='sync' is for label propagation, not for algorithm='account_scores'"),
         (((1, 2), "features"), {"directed": True}, ValueError,
