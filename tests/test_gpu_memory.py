@@ -84,8 +84,8 @@ def test_too_little_memory_is_one_clear_error_and_the_memory_comes_back(name):
         assert len(glp_rapids.label_propagation(graph, max_iter=2)) == graph.number_of_vertices
 
 
-@pytest.mark.gpu
-def test_memory_is_reused_within_a_call_whoever_allocates():
+def counting():
+    """Return an allocator that keeps nothing, and the list of what it is asked for."""
     import cupy
 
     asked = []
@@ -94,6 +94,14 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
         asked.append(size)
         return cupy.get_default_memory_pool().malloc(size)
 
+    return asked, allocate
+
+
+@pytest.mark.gpu
+def test_memory_is_reused_within_a_call_whoever_allocates():
+    import cupy
+
+    asked, allocate = counting()
     edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
     expected = glp_rapids.multilevel_label_propagation(edges, device="gpu")
     with cupy.cuda.using_allocator(allocate):
@@ -121,12 +129,7 @@ def test_memory_is_reused_within_a_call_whoever_allocates():
 def test_a_later_call_asks_for_hardly_more_memory_than_of_its_result():
     import cupy
 
-    asked = []
-
-    def allocate(size):
-        asked.append(size)
-        return cupy.get_default_memory_pool().malloc(size)
-
+    asked, allocate = counting()
     graph = glp_rapids.as_graph(social(3_000), device="gpu")
     with cupy.cuda.using_allocator(allocate):
         for _ in range(4):
@@ -142,9 +145,7 @@ def test_a_later_call_asks_for_hardly_more_memory_than_of_its_result():
 def test_what_a_caller_gets_is_in_no_pool():
     import cupy
 
-    def allocate(size):
-        return cupy.get_default_memory_pool().malloc(size)
-
+    _, allocate = counting()
     with cupy.cuda.using_allocator(allocate):
         edges = social(3_000)
         for _ in range(2):

@@ -7,111 +7,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from stand_in_cupy import Array, Block, Gpu, stand_ins
 
-from glp_rapids import device
 from glp_rapids.common import calls
 from glp_rapids.common import reused_memory as reused
 from glp_rapids.frames import kinds
 
 
-class Pool:
-    """As CuPy's: memory on each GPU, of which what is used and what is kept is told apart."""
-
-    def __init__(self, allocator):
-        self.allocator, self.used, self.kept = allocator, {}, {}
-
-    def malloc(self, size):
-        self.allocator(size)
-        self.used[Gpu.current] = self.used.get(Gpu.current, 0) + size
-
-    def drop(self, size, gpu):
-        self.used[gpu] -= size
-        self.kept[gpu] = self.kept.get(gpu, 0) + size
-
-    def used_bytes(self):
-        return self.used.get(Gpu.current, 0)
-
-    def free_bytes(self):
-        return self.kept.get(Gpu.current, 0)
-
-    def free_all_blocks(self):
-        self.kept[Gpu.current] = 0
-
-
-class Block:
-    """As CuPy's memory of a pool."""
-
-    def __init__(self, size):
-        self.size = size
-
-
-class Array:
-    """As CuPy's array, of memory of some kind."""
-
-    def __init__(self, memory):
-        self.data = SimpleNamespace(mem=memory)
-
-    def copy(self):
-        sys.modules["cupy"].cuda.get_allocator()(self.data.mem.size)
-        return Array(SimpleNamespace(size=self.data.mem.size))
-
-
-class Gpu:
-    """As CuPy's Device."""
-
-    current = 0
-
-    def __init__(self, number=None):
-        self.id = self.current if number is None else number
-
-    def __enter__(self):
-        self.before, Gpu.current = Gpu.current, self.id
-
-    def __exit__(self, *error):
-        Gpu.current = self.before
-
-
 @pytest.fixture
 def asked(monkeypatch):
-    """Stand-ins for CuPy and an allocator that fails when told to; what it was asked for."""
-    sizes = []
-
-    def allocate(size):
-        sizes.append(size)
-        if size in lacking:
-            lacking.remove(size)
-            raise lack[0]
-
-    lacking, lack = [], [MemoryError()]
-    set_now = [allocate]
-
-    @contextlib.contextmanager
-    def using(allocator):
-        set_now.append(allocator)
-        try:
-            yield
-        finally:
-            set_now.pop()
-
-    default = Pool(allocate)
-    cuda = SimpleNamespace(
-        get_allocator=lambda: set_now[-1],
-        MemoryPool=Pool,
-        Device=Gpu,
-        using_allocator=using,
-        runtime=SimpleNamespace(getDevice=lambda: Gpu.current),
-        memory=SimpleNamespace(PooledMemory=Block),
-    )
-    stand_in = SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: default, ndarray=Array)
-    monkeypatch.setitem(sys.modules, "cupy", stand_in)
-    monkeypatch.setattr(reused, "_pools", [])
-    monkeypatch.setattr(reused, "_give_back_in_the_end", lambda: None)
-    monkeypatch.setattr(reused, "gpu_available", lambda: True)
-    most = SimpleNamespace(kept=5000)
-    monkeypatch.setattr(reused, "_total_on", lambda gpu: most.kept * reused.KEPT)
-    return SimpleNamespace(
-        sizes=sizes, lacking=lacking, lack=lack, cupy=stand_in, set_now=set_now, most=most
-    )
+    return stand_ins(monkeypatch)
 
 
 def test_a_pool_lasts_as_long_as_what_is_used(asked):
@@ -377,54 +282,3 @@ def test_what_is_asked_for_at_once_serves_arrays_of_any_size(asked, monkeypatch)
             assert asked.set_now[-1] is allocate
             assert allocate.largest == 1000
         assert allocate.largest == 50
-
-
-class Resource:
-    """As RMM's: what asks CUDA, a pool, and what counts what another gives."""
-
-    def __init__(self, upstream=None):
-        self.upstream = upstream
-
-    def get_upstream(self):
-        return self.upstream
-
-
-class Plain(Resource):
-    pass
-
-
-class Statistics(Resource):
-    pass
-
-
-class Tracking(Resource):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("resource", "free"),
-    [
-        (Plain(), 10), (Statistics(Plain()), 10), (Tracking(Statistics(Plain())), 10),
-        (Resource(), None), (Statistics(Resource()), None),
-    ],
-)  # fmt: skip
-def test_of_rmm_what_is_free_is_what_cuda_has(asked, monkeypatch, resource, free):
-    """And not what CuPy's own pool holds, which RMM cannot have."""
-    cupy, pool = asked.cupy, asked.cupy.get_default_memory_pool()
-    cupy.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (10, 100))
-    pool.free_bytes = lambda: 60
-    asked.set_now[0] = pool.malloc
-    assert device.free_on_gpu() == 70
-    theirs = SimpleNamespace(rmm_cupy_allocator=lambda size: None)
-    mr = SimpleNamespace(
-        CudaMemoryResource=Plain, StatisticsResourceAdaptor=Statistics,
-        TrackingResourceAdaptor=Tracking, get_current_device_resource=lambda: resource,
-    )  # fmt: skip
-    for name, module in {"rmm": SimpleNamespace(mr=mr), "rmm.allocators": SimpleNamespace(),
-                         "rmm.allocators.cupy": theirs}.items():  # fmt: skip
-        monkeypatch.setitem(sys.modules, name, module)
-    assert device.free_on_gpu() == 70  # RMM is there, and CuPy has its own
-    asked.set_now[0] = theirs.rmm_cupy_allocator
-    assert device.free_on_gpu() == free
-    asked.set_now[0] = lambda size: None
-    assert device.free_on_gpu() is None

@@ -230,12 +230,12 @@ def _to_convergence(name: str, graph: Graph, options: argparse.Namespace) -> Row
         def call(subject: Graph, settings: dict = settings) -> Any:
             return subjects.propagation(subject, **settings)()
 
-        fresh = (
+        fresh = tuple(
             timing.fresh(partial(begin, first), call, options.repeats, graph.device)
             for first in (True, False)
         )
         quality = modularity(graph, run.found)
-        rows.append(convergence_row(name, graph.number_of_edges, mode, run, tuple(fresh), quality))
+        rows.append(convergence_row(name, graph.number_of_edges, mode, run, fresh, quality))
     return rows
 
 

@@ -1,14 +1,15 @@
 """Memory of a GPU that serves one array after the other, where the allocator keeps none.
 
 CuPy's own pool does so anyway. RMM by default asks CUDA for every array, which takes 0.1 ms, and as
-long to give it back: half the time of most calls on a graph of two million entries. So a call has a
-pool of its own, on top of the allocator that is set, of which a little stays for the next call. An
-array larger than that little comes from below, and goes back there at once.
+long to give it back: on a graph of two million entries a third to half the time of many calls. So a
+call has a pool of its own, on top of the allocator that is set, of which a little stays for the
+next call. An array larger than that little comes from below, and goes back there at once.
 
 A pool must not go while any array of its is there: before CuPy 14.1 its memory would go with it,
 and since then blocks of which a part is in use would never be given back. So those that outlive
-their call stay in a list, until nothing of theirs is in use. What a caller gets is not in a pool
-(`lasting`): memory that the caller lets go of is free for everybody.
+their call stay in a list, until nothing of theirs is in use. Frames, and graphs that are made of
+edges, are not in a pool (`lasting`): what a caller lets go of is free for everybody. Compressed
+graphs, and what is kept on a graph, are in one: their memory comes back with the next call.
 """
 
 from __future__ import annotations

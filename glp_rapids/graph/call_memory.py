@@ -211,7 +211,7 @@ def check_room(
     if needed <= room:
         return
     which = f"the {room:,} bytes that are free are"
-    mend = "free some"
+    mend = "free some, or, as that is a figure from above, pass a higher memory_limit"
     if limit is not None:
         which, mend = f"memory_limit={limit:,} bytes is", "raise it"
     elsewhere = "; or use host memory: pass graph.to('cpu')" if device == "gpu" else ""

@@ -1,8 +1,8 @@
 """Which labels of its memory a vertex keeps in speaker-listener propagation, on a GPU.
 
-Three launches and a sort of the rows, where whole arrays took some twenty, the sort of all labels
-of all vertices among them. Launch: a thread a vertex, which goes through its row once for each
-label that it keeps.
+Each row is sorted, but not all labels of all vertices together, as with whole arrays. Launches: two
+of a thread a vertex, which goes through its row once for each label that it keeps. No shared
+memory; registers (compute capability 9.0): 31 to count what is kept, 36 to write it.
 """
 
 from __future__ import annotations
