@@ -151,8 +151,8 @@ def test_contraction_takes_no_more_than_is_estimated(kind):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_contraction_on_the_host_comes_back_to_the_gpu(weighted):
     graph = large(weighted=weighted)
-    found = label_propagation(graph)
-    expected = contract(graph, found).arrays()
+    found = label_propagation(graph, device="cpu")
+    expected = contract(graph, found, device="cpu").arrays()
     for given in (graph, graph.to("gpu")):
         for limit in (1_000, "10GB"):
             small = contract(given, found, memory_limit=limit, device="gpu")

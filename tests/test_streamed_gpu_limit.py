@@ -154,7 +154,7 @@ def test_what_others_took_is_streamed_around(monkeypatch, kind):
     there = bytes_of_csr(graph)
     if kind == "frame":  # of which a graph is made on the GPU, and is there when it is looked at
         there = bytes_on_gpu(as_any_graph(given, device="gpu"))
-    free = gpu_bytes_of(graph) - there - 1
+    free = gpu_bytes_of(graph) - there - 10_000  # a pool rounds up what each array takes
     monkeypatch.setattr(call, "free_on_gpu", lambda: free)
     monkeypatch.setattr(memory, "free_on_gpu", lambda: free)
     monkeypatch.setattr(part_memory, "gpus_there", lambda: ())  # else others share it

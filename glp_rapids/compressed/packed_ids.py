@@ -188,6 +188,10 @@ class PackedColumn(IdColumn):
         """The first and the last id."""
         return self.held.ends
 
+    def lasting(self) -> PackedColumn:
+        """Return these ids: a compressed graph has them for as long as it is there."""
+        return self
+
     def at(self, index: Array) -> Array:
         """Some ids."""
         return self.held.at(index)

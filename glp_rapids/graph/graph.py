@@ -245,8 +245,6 @@ class Graph(BaseGraph, CSR):
 
 def lasting_graph(graph: Graph) -> Graph:
     """Return a graph of which no array lies in a pool of the call that goes on."""
-    if graph.device == "cpu":
-        return graph
     arrays = (None if array is None else lasting(array) for array in graph._arrays())
     return Graph(*arrays, graph.directed, graph.vertices.lasting())
 

@@ -62,6 +62,10 @@ class IdColumn:
             self._kept["ends"] = int(two[0]), int(two[-1])
         return self._kept["ends"]
 
+    def lasting(self) -> IdColumn:
+        """Return the ids in memory that is not of a pool of the call that goes on."""
+        return replace(self, values=lasting(self.values)) if self.family == "integer" else self
+
     def at(self, index: Array) -> Column:
         """The ids at ``index``, which lies where they live."""
         plain = self.family == "integer"
@@ -191,11 +195,7 @@ class VertexIds:
 
     def lasting(self) -> VertexIds:
         """Return ids of which no array lies in a pool of the call that goes on."""
-        columns = (
-            replace(one, values=lasting(one.values)) if one.family == "integer" else one
-            for one in self.columns
-        )
-        return replace(self, columns=tuple(columns))
+        return replace(self, columns=tuple(one.lasting() for one in self.columns))
 
     def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
         """Look up the indices of external ids, as int64 on the host or where the ids live.
