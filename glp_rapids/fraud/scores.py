@@ -127,7 +127,7 @@ def account_scores(
     They are found in 64-bit integers by pushing residuals and, where these are everywhere, by
     Chebyshev's method: bit-identical in any order of rows, on any number of threads. 9 to 12
     sweeps of O(edges), of ``previous`` as many fewer as less has changed, for each kind; 116 bytes
-    a vertex (counted on a GPU: 140, and 24 an entry whose weight is no integer), and at most 60 for
+    a vertex (on a GPU: 140, and 44 an entry whose weight is no integer), and at most 60 for
     each kind after the first. A GPU that has too little memory leaves it to the CPU, where scores
     are the same; ``device`` says which it was. A compressed graph is decompressed for it.
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
