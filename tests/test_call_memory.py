@@ -183,6 +183,20 @@ def test_what_is_free_is_the_limit_of_large_calls(monkeypatch):
             call(graph)
 
 
+@pytest.mark.parametrize("name", ["multilevel_label_propagation", "account_scores", "features"])
+def test_without_a_limit_only_what_is_surely_too_much_is_refused(name, monkeypatch):
+    graph = large()
+    needed = TAKEN[name]["cpu"](graph)
+    surely = int(needed / call_memory.TIMES_TAKEN.get(name, 1))
+    assert (surely < needed) == (name == "multilevel_label_propagation")  # others are nearly exact
+    monkeypatch.setattr(call_memory, "LITTLE", 0)
+    monkeypatch.setattr(call_memory, "memory_free", lambda device: surely)
+    CALLS[name](graph)
+    monkeypatch.setattr(call_memory, "memory_free", lambda device: surely - 1)
+    with pytest.raises(LackOfMemory, match=rf"are 1 too little .*about {surely:,}; free some, or"):
+        CALLS[name](graph)
+
+
 class OnGpu:
     """What `graph_within` asks of a graph that can be moved to a GPU that is not there."""
 
@@ -252,6 +266,23 @@ def test_scores_that_a_gpu_has_no_memory_for_come_from_the_host(name):
         found = CALLS[name](there)
     assert found.attrs["glp"]["device"] == "cpu"
     pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.gpu
+def test_what_a_gpu_has_no_memory_to_contract_is_contracted_on_the_host():
+    import cupy
+
+    graph = large(40_000, 400_000, weighted=True)
+    found = label_propagation(graph, device="cpu")
+    expected = contract(graph, found, device="cpu")
+    there = graph.to("gpu")
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=1 << 20)
+    with cupy.cuda.using_allocator(pool.malloc):
+        small = contract(there, found)
+    assert small.device == "gpu"
+    for one, other in zip(small.to("cpu").arrays(), expected.arrays(), strict=True):
+        assert (one == other).all()
 
 
 @pytest.mark.gpu

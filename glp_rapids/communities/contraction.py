@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Unpack
 
 from glp_rapids.common.calls import guarded
@@ -15,7 +16,7 @@ from glp_rapids.graph.graph import BaseGraph, Graph, lasting_graph
 from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.rank import rank_ids
-from glp_rapids.ingest.within import graph_within
+from glp_rapids.ingest.within import graph_within, unless_memory_lacks
 from glp_rapids.metrics.quality import partition_rows
 
 Array = Any
@@ -39,8 +40,8 @@ def contract(
         (``0_partition``, ``1_partition``, ...) where those of the graph are.
     memory_limit : int or str, optional
         Bytes, or a text such as "8GB", that the call may take, the graph included. What may take
-        more on a GPU is done in host memory, and the result is brought there; on a CPU it is
-        refused before it begins. None: what is free.
+        more on a GPU, or does where there is no limit, is done in host memory, and the result is
+        brought there; on a CPU it is refused before it begins. None: what is free.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -81,8 +82,12 @@ def contract(
     ([7, 9], [0, 1, 0, 1], [3, 1, 1, 3])
     """
     given, limit = graph_within("contract", graph, edges, as_bytes("memory_limit", memory_limit))
-    if given.device == "cpu":
-        check_call("contract", given, limit)
+    if given.device == "gpu":
+        found = unless_memory_lacks(partial(_contracted, given, partition))
+        if found is not None:
+            return found
+        given, limit = given.to("cpu"), None
+    check_call("contract", given, limit)
     return _contracted(given, partition).to(choose(edges.get("device")))
 
 

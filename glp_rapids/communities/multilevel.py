@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -18,12 +19,12 @@ from glp_rapids.common.checks import (
     shown,
 )
 from glp_rapids.common.progress import Progress, reporting
-from glp_rapids.common.reused_memory import give_back, reused_memory
+from glp_rapids.common.reused_memory import reused_memory
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import memory_in_use, to_device
 from glp_rapids.graph.call_memory import check_call, levels_on_gpu
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.ingest.within import graph_within
+from glp_rapids.ingest.within import graph_within, unless_memory_lacks
 
 if TYPE_CHECKING:
     from glp_rapids.communities.levels import Found, Tell
@@ -123,7 +124,8 @@ def multilevel_label_propagation(
     TypeError
         An argument is of another type than described.
     MemoryError
-        On the CPU it may take more than ``memory_limit``, or than is free; it says by how much.
+        On the CPU it may take more than ``memory_limit``, or is sure to take more than is free; it
+        says by how much.
 
     Notes
     -----
@@ -244,12 +246,12 @@ def _run(
         check_call(NAME, given, limit, more)
     graph, device = given.to_graph(), given.device
     with reporting(progress, _show, desc="levels", unit="level") as tell:
-        found = _found(graph, objective, resolution, options, tell, may_lack_memory=device != "cpu")
+        work = partial(_found, objective, resolution, options, tell)
+        found = unless_memory_lacks(partial(work, graph)) if device == "gpu" else work(graph)
         if found is None:
-            give_back(at_work=True)  # so that the result finds room
             device = "cpu"
             check_call(NAME, graph.to(device), None, more)
-            found = _found(graph.to(device), objective, resolution, options, tell)
+            found = work(graph.to(device))
             found.labels = to_device(found.labels, graph.device)
             found.hierarchy = [to_device(labels, graph.device) for labels in found.hierarchy]
     report = {
@@ -265,25 +267,19 @@ def _run(
 
 
 def _found(
-    graph: Graph, objective: str, resolution: float, options: dict[str, Any], tell: Tell | None,
-    *, may_lack_memory: bool = False,
-) -> Found | None:  # fmt: skip
-    """Run where a graph is; return None if it has too little memory, and what was made is gone."""
+    objective: str, resolution: float, options: dict[str, Any], tell: Tell | None, graph: Graph
+) -> Found:
+    """Run where a graph is."""
     # Numba waits for a first run
     from glp_rapids.communities import levels
     from glp_rapids.communities.objective import OBJECTIVES, loops_of
 
-    try:
-        ids = graph.id_words()
-        loops_of(graph)  # kept with the graph, as the words are, so not in memory of the call
-        with reused_memory(graph.device, levels_on_gpu(graph)):
-            words = ids.of_first(graph.number_of_vertices).view(np.uint64)
-            wanted = OBJECTIVES[objective](graph, words, resolution)
-            return levels.run(wanted, graph.device, levels.Options(**options), tell)
-    except MemoryError:
-        if may_lack_memory:
-            return None
-        raise
+    ids = graph.id_words()
+    loops_of(graph)  # kept with the graph, as the words are, so not in memory of the call
+    with reused_memory(graph.device, levels_on_gpu(graph)):
+        words = ids.of_first(graph.number_of_vertices).view(np.uint64)
+        wanted = OBJECTIVES[objective](graph, words, resolution)
+        return levels.run(wanted, graph.device, levels.Options(**options), tell)
 
 
 def _show(bar: Any, facts: dict) -> None:

@@ -134,7 +134,8 @@ def find_clusters(
     TypeError
         A type is not as described.
     MemoryError
-        On the CPU it may take more than ``memory_limit``, or than is free; it says by how much.
+        On the CPU it may take more than ``memory_limit``, or is sure to take more than is free; it
+        says by how much.
 
     Notes
     -----

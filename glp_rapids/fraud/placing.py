@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from glp_rapids.common.checks import check_progress, refuse_unknown
 from glp_rapids.common.progress import Progress, Report, reporting
-from glp_rapids.common.reused_memory import give_back
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.call_memory import check_call
 from glp_rapids.graph.graph import BaseGraph, Graph
 from glp_rapids.ingest.options import ByDefault, EdgeOptions
-from glp_rapids.ingest.within import Placed, graph_within, moved_within
+from glp_rapids.ingest.within import Placed, graph_within, moved_within, unless_memory_lacks
 
 Result = TypeVar("Result")
 
@@ -80,10 +80,8 @@ def prepared(
 def where_it_fits(transfers: Transfers, work: Callable[[Transfers], Result]) -> Result:
     """Do work where the graphs are or, if a GPU there has too little memory, on the host."""
     if transfers.graph.device == "gpu":
-        with suppress(MemoryError):
-            return work(transfers)
-        give_back(at_work=True)  # so that the result finds room
-        transfers = transfers.on_host()
+        found = unless_memory_lacks(partial(work, transfers))
+        return work(transfers.on_host()) if found is None else found
     return work(transfers)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from glp_rapids.device import choose
+from glp_rapids.common.reused_memory import give_back
+from glp_rapids.device import choose, lacks_memory
 from glp_rapids.graph.call_memory import taken_by
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.read import as_any_graph
 
 if TYPE_CHECKING:
     from glp_rapids.common.progress import Progress
+
+Result = TypeVar("Result")
 
 
 class Placed(NamedTuple):
@@ -51,3 +55,14 @@ def moved_within(function: str, graph: BaseGraph, limit: int | None, more: int =
     if limit is None or taken_by(function, graph, "gpu", more) <= limit:
         return Placed(graph.to("gpu"), limit)
     return Placed(graph.to("cpu"), None)
+
+
+def unless_memory_lacks(work: Callable[[], Result]) -> Result | None:
+    """Do what a GPU may have too little memory for: return None then, and all it made is gone."""
+    try:
+        return work()
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+    give_back(at_work=True)  # so that a result from the host finds room
+    return None
