@@ -174,19 +174,26 @@ def test_a_little_is_kept_for_the_next_call(asked):
     assert not reused._pools
 
 
-def test_what_stays_in_use_does_not_count_as_kept(asked):
-    """As the state of a window that is larger than what may be kept."""
+@pytest.mark.parametrize(
+    ("in_use", "unused", "stays"),
+    [
+        (90, 50, True), (10, 51, False), (30, 60, True), (30, 61, False),
+        (900, 400, True), (900, 401, False),
+    ],
+)  # fmt: skip
+def test_up_to_twice_of_what_stays_in_use_is_kept(asked, in_use, unused, stays):
+    """As the state of a window, which every tick makes anew; eight times as much at the most."""
     asked.most.kept = 50
     with reused.reused_memory("gpu"):
         (own,) = reused._pools
-        for size in (50, 50, 40):
-            asked.set_now[-1](size)
-        own.pool.drop(40, 0)
-    assert own.pool.kept == {0: 40}
+        for size in (in_use, unused):
+            own.pool.malloc(size)
+        own.pool.drop(unused, 0)
+    assert own.pool.kept == {0: unused * stays}
     with reused.reused_memory("gpu"):
         assert asked.set_now[-1] is own
-        own.pool.drop(50, 0)
-    assert own.pool.kept == {0: 0}
+        own.pool.drop(in_use, 0)
+    assert own.pool.free_bytes() <= 50
 
 
 def test_what_is_kept_is_given_back_before_rmm_gets_other_resources(monkeypatch):

@@ -3,7 +3,8 @@
 CuPy's own pool does so anyway. RMM by default asks CUDA for every array, which takes 0.1 ms, and as
 long to give it back: on a graph of two million entries a third to half the time of many calls. So a
 call has a pool of its own, on top of the allocator that is set, of which a little stays for the
-next call. An array larger than that little comes from below, and goes back there at once.
+next call. An array larger than that little comes from below, and goes back there at once. Where
+much outlives calls, as the window of a monitor, the next takes as much anew: so more may stay.
 
 A pool must not go while any array of its is there: before CuPy 14.1 its memory would go with it,
 and since then blocks of which a part is in use would never be given back. So those that outlive
@@ -38,6 +39,9 @@ from glp_rapids.device import (
 )
 
 KEPT = 256  # of the memory of a GPU one part in so many stays with a pool that is not at work
+# Or so many times what outlives its calls, at most so many times that part: a tick of a monitor
+# takes 1.4 GB beside the .9 of its 10 million transactions.
+TIMES_IN_USE, TIMES_KEPT = 2, 8
 UNIT = 512  # bytes: pools of CuPy give multiples
 
 
@@ -195,7 +199,7 @@ def _give_back(at_work: bool, kept: bool) -> None:
                 continue
             with cupy.cuda.Device(one.device):
                 # one a GPU is left for the next call, the first, as that call will look for it
-                if kept and one.device not in spared and one.pool.free_bytes() <= one.largest:
+                if kept and one.device not in spared and one.pool.free_bytes() <= _stays(one):
                     spared.add(one.device)
                     continue
                 one.pool.free_all_blocks()
@@ -203,8 +207,14 @@ def _give_back(at_work: bool, kept: bool) -> None:
                     _pools.remove(one)
 
 
+def _stays(own: _Pool) -> int:
+    """Return how many bytes that nobody uses may stay with a pool."""
+    lasting = min(TIMES_IN_USE * own.pool.used_bytes(), TIMES_KEPT * own.largest)
+    return max(own.largest, lasting)
+
+
 def _most_kept() -> int:
-    """Return how many bytes of the current GPU a pool may hold between two calls."""
+    """Return how many bytes of the current GPU any pool may hold between two calls."""
     import cupy
 
     return _total_on(cupy.cuda.Device().id) // KEPT

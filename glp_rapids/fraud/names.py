@@ -63,59 +63,59 @@ def carried(
     """
     count, count_before = score.size, before.score.size
     member_before, member = _same_members(before.ids, ids)
-    overlaps = _overlaps(before.cluster[member_before], found[member], count)
+    old, new, number = _overlaps(before.cluster[member_before], found[member], count)
     first = np.full(count, found.size)
     np.minimum.at(first, found, np.arange(found.size))
 
-    heir = np.full(count_before, -1)
-    for old, new, _ in sorted(overlaps, key=lambda row: (row[2], -first[row[1]])):
-        heir[old] = new  # the last stays: the largest overlap, the smallest first member
-    kept = np.full(count, -1)
-    closest = np.full(count, -1)
-    for old, new, _ in sorted(overlaps, key=lambda row: (row[2], -row[0])):
-        closest[new] = old  # the largest overlap, the oldest name
-        if heir[old] == new:
-            kept[new] = old
+    # of values for one place the last stays
+    heir, kept, closest = np.full(count_before, -1), np.full(count, -1), np.full(count, -1)
+    rising = np.lexsort((-first[new], number))
+    heir[old[rising]] = new[rising]  # by the largest overlap, the smallest first member
+    rising = np.lexsort((-old, number))
+    old, new = old[rising], new[rising]
+    closest[new] = old  # by the largest overlap, the oldest name
+    goes_on = heir[old] == new
+    kept[new[goes_on]] = old[goes_on]
 
-    by_age = sorted(range(count), key=lambda new: (kept[new] < 0, kept[new], first[new]))
+    by_age = np.lexsort((first, kept, kept < 0))
     place = np.empty(count, np.int64)
     place[by_age] = np.arange(count)
     names = tuple(
-        before.names[kept[new]] if kept[new] >= 0 else _name(tick, ids, first[new])
-        for new in by_age
+        before.names[former] if former >= 0 else _name(tick, ids, founder)
+        for former, founder in zip(kept[by_age].tolist(), first[by_age].tolist(), strict=True)
     )
     register = Register(names, score[by_age], ids, place[found])
-    parents: list[list[str]] = [[] for _ in range(count)]
-    for old in range(count_before):
-        if heir[old] >= 0 and kept[heir[old]] != old:
-            parents[place[heir[old]]].append(before.names[old])
-    stays = np.zeros(ids.shape[0], bool)
-    stays[member] = kept[found[member]] == before.cluster[member_before]
-    stayed = np.zeros(before.cluster.size, bool)
-    stayed[member_before] = kept[found[member]] == before.cluster[member_before]
+    parents: dict[int, list[str]] = {}
+    inherited = np.flatnonzero(heir >= 0)
+    for one in inherited[kept[heir[inherited]] != inherited].tolist():
+        parents.setdefault(int(place[heir[one]]), []).append(before.names[one])
+    same = kept[found[member]] == before.cluster[member_before]
+    stays, stayed = np.zeros(found.size, bool), np.zeros(before.cluster.size, bool)
+    stays[member], stayed[member_before] = same, same
     joined, left = np.flatnonzero(~stays), np.flatnonzero(~stayed)
 
     came = np.bincount(register.cluster[joined], minlength=count)
     went = np.bincount(before.cluster[left], minlength=count_before)
     alerts = []
-    for here, new in enumerate(by_age):
-        old = kept[new]
-        gone = went[old] if old >= 0 else 0
-        delta = score[new] - (before.score[old] if old >= 0 else 0.0)
-        origin = parents[here]
-        if old < 0 and closest[new] >= 0:
-            event, origin = "split", [before.names[closest[new]]]
-        elif old < 0:
+    changed = (kept[by_age] < 0) | (came > 0) | (went[kept[by_age]] > 0 if count_before else False)
+    changed[list(parents)] = True
+    for here in np.flatnonzero(changed).tolist():
+        one = by_age[here]
+        former = kept[one]
+        gone = went[former] if former >= 0 else 0
+        delta = score[one] - (before.score[former] if former >= 0 else 0.0)
+        origin = parents.get(here, [])
+        if former < 0 and closest[one] >= 0:
+            event, origin = "split", [before.names[closest[one]]]
+        elif former < 0:
             event = "new"
         elif origin:
             event = "merged"
-        elif came[here] or gone:
-            event = "grown" if came[here] >= gone else "shrunk"
         else:
-            continue
-        alerts.append((names[here], event, origin, came[here], gone, score[new], delta))
-    for old in np.flatnonzero(heir < 0):
-        lost = before.names[old], "gone", [], 0, went[old], np.nan, -before.score[old]
+            event = "grown" if came[here] >= gone else "shrunk"
+        alerts.append((names[here], event, origin, came[here], gone, score[one], delta))
+    for one in np.flatnonzero(heir < 0):
+        lost = before.names[one], "gone", [], 0, went[one], np.nan, -before.score[one]
         alerts.append(lost)
     columns = "cluster_id", "event", "parents", "joined", "left", "score", "delta"
     lists = [list(column) for column in zip(*alerts, strict=True)] or [[] for _ in columns]
@@ -148,8 +148,9 @@ def _same_members(before: pd.DataFrame | None, now: pd.DataFrame) -> tuple[np.nd
     return earlier[earlier >= 0], np.flatnonzero(earlier >= 0)
 
 
-def _overlaps(old: np.ndarray, new: np.ndarray, count: int) -> list[tuple[int, int, int]]:
+def _overlaps(
+    old: np.ndarray, new: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """List which clusters share members, and how many: old, new, number."""
     pairs, number = np.unique(old * np.int64(max(count, 1)) + new, return_counts=True)
-    return list(zip((pairs // count).tolist(), (pairs % count).tolist(), number.tolist(),
-                    strict=True)) if count else []  # fmt: skip
+    return pairs // max(count, 1), pairs % max(count, 1), number
