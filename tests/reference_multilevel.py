@@ -9,7 +9,7 @@ from reference import CLASS_SEED, MASK, mix
 CLASSES, MOST_SWEEPS, FEW, REFINING_SWEEPS = 8, 5, 100, 2
 SMALL, FEWER_CLASSES, FEWEST_CLASSES = 2048, 4, 2
 ITERATIONS, MOST_ITERATIONS, MORE, UNMOVED = 2, 6, 1 << 20, 1000
-LARGE, MOST_LEFT = 1 << 20, 0.75
+LARGE, MOST_LEFT, UNSETTLED = 1 << 20, 0.75, 8
 DOWN = 1 << 36
 
 
@@ -248,7 +248,7 @@ def cycle(
     Also how many vertices of the first level moved last. ``entries``: how many are listed there;
     ``all_classes``: on every level and way, or None.
     """
-    labels, below, level = list(labels), [], 0
+    labels, below, level, refined = list(labels), [], 0, refining
     while True:
         if level:
             before, entries = entries, sum(map(len, neighbours))
@@ -265,6 +265,8 @@ def cycle(
             moved = move(*here, labels, seed_here, all_classes or classes)
             parts = renumbered(labels)
         if level + 1 == max_level or ends_at(parts):
+            break
+        if refined and not refines and sum(moved) < len(words) // UNSETTLED:
             break
         below.append((here, parts))
         of = [labels.index(label) for label in labels]  # communities by their first vertices

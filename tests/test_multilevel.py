@@ -74,22 +74,32 @@ def test_more_classes_when_many_move_first(name, monkeypatch):
     assert_equals_twin(graphs.GRAPHS[name](), {})
 
 
+@pytest.mark.parametrize("unsettled", [1, 1000])
 @pytest.mark.parametrize("name", ["power law", "random"])
-def test_large_levels_with_most_of_the_entries_are_moved(name, monkeypatch):
+def test_large_levels_with_most_of_the_entries_are_moved(name, unsettled, device, monkeypatch):
+    """And contracted, unless too few moved, as ever do where it would have to be all vertices."""
     edges, options = graphs.GRAPHS[name](), {"iterations": 3, "tol": 0.0}
 
     def moved():
-        found = multilevel_label_propagation(**edges, **options).attrs["glp"]["levels"]
+        found = multilevel_label_propagation(**edges, **options, device=device)
+        found = found.attrs["glp"]["levels"]
         return [one["level"] for one in found if one["iteration"] > 1 and one["way"] == "up"
                 and one["moved"]]  # fmt: skip
 
     as_it_is = moved()
+    if device == "gpu":
+        from glp_rapids.communities.engines import small_levels
+
+        monkeypatch.setattr(small_levels, "LARGEST", 0)
     for module in (schedule, twin):
         monkeypatch.setattr(module, "LARGE", 5)
         monkeypatch.setattr(module, "MOST_LEFT", 0.1)
+        monkeypatch.setattr(module, "UNSETTLED", unsettled)
     assert_equals_twin(edges, options)
     assert as_it_is == []
-    assert set(moved()) > {1}
+    assert set(moved()) == {1} if unsettled == 1 else set(moved()) > {1}
+    if device == "gpu":
+        assert_gpu_equals_cpu(edges, options)
 
 
 def preferential(vertices):

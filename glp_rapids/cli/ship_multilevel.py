@@ -23,7 +23,7 @@ def first_level(engine: Any, labels: np.ndarray) -> None:
 def any_level(engine: Any, labels: np.ndarray) -> None:
     """Launch what a level takes that is done alone."""
     with mock.patch("glp_rapids.communities.engines.gpu.AHEAD", -1):
-        engine.up(labels, 0, 4, contracts=True)
+        engine.up(labels, 0, 4, 0)
     engine.refined(labels, 0, 1)
 
 

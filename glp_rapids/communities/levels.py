@@ -29,6 +29,7 @@ from glp_rapids.communities.schedule import (
     converges,
     is_refined,
     iterations_for,
+    least_moves,
     seed_of,
 )
 from glp_rapids.device import array_module
@@ -189,7 +190,8 @@ class _Iteration:
         together. A level without parts is to be moved once more.
         """
         below: list[tuple[Engine, Numbered | None]] = []
-        refining, most = self.options.refine and self.number > 1, self.options.max_level
+        refining = refined = self.options.refine and self.number > 1
+        most = self.options.max_level
         while True:
             depth, size = len(below), engine.network.size
             seed = self._seed(depth, UP)
@@ -207,7 +209,8 @@ class _Iteration:
                 parts, above = engine.refined(labels, seed, REFINING_SWEEPS, communities)
             else:
                 classes = self.objective.classes_for(size, depth, True)
-                labels, moved, parts, above = engine.up(labels, seed, classes, contracts=not last)
+                least = None if last else least_moves(size, refined)
+                labels, moved, parts, above = engine.up(labels, seed, classes, least)
             self._report(facts_of(depth, UP, size, moved, parts.first.size))
             if above is None:
                 return [*below, (engine, None)] if refines else below, labels, None

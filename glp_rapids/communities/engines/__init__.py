@@ -31,13 +31,13 @@ class Engine(Protocol):
         """
 
     def up(
-        self, labels: Array, seed: int, classes: int, *, contracts: bool
+        self, labels: Array, seed: int, classes: int, least_moves: int | None
     ) -> tuple[Array, list[int], Numbered, tuple[Engine, Array] | None]:
         """Sweep until few vertices move, number communities, and contract them.
 
         ``classes``: of vertices, which take turns. Return labels, how many moved in each sweep,
-        numbers, and of the level above the engine and the labels: None unless ``contracts``, or
-        where this is the last (`schedule.ends_at`).
+        numbers, and of the level above the engine and the labels: None where this is the last
+        (`schedule.ends_at`), or fewer moved than ``least_moves``, which is None if any are too few.
         """
 
     def refined(

@@ -54,13 +54,14 @@ class CpuEngine:
         self.volumes = self._counts[:0]  # of communities by name, as `up` left them
 
     def up(
-        self, labels: np.ndarray, seed: int, classes: int, *, contracts: bool
+        self, labels: np.ndarray, seed: int, classes: int, least_moves: int | None
     ) -> tuple[np.ndarray, list[int], Numbered, tuple[CpuEngine, np.ndarray] | None]:
         """Move, number and contract."""
         partition = self._partition(labels)
         moved = self._move(partition, seed, classes)
         self.volumes = partition.volumes
         parts = self._numbered(partition.labels)
+        contracts = least_moves is not None and sum(moved) >= least_moves
         return partition.labels, moved, parts, self._above(parts, parts) if contracts else None
 
     def down(

@@ -152,14 +152,14 @@ class GpuEngine:
         return self._scratch["volumes"]
 
     def up(
-        self, labels: Array, seed: int, classes: int, *, contracts: bool
+        self, labels: Array, seed: int, classes: int, least_moves: int | None
     ) -> tuple[Array, list[int], Numbered, tuple[GpuEngine, Array] | None]:
         """Move, number and contract: three launches."""
         counters = Counters(self.xp)
         labels = self._move(labels, None, seed, classes, counters)
         numbers = self._number(labels, counters.arrays["numbered"])
         named = numbers.numbers, numbers.firsts
-        told, above = self._above(numbers, named, counters, contracts=contracts)
+        told, above = self._above(numbers, named, counters, least_moves)
         parts = _counted(numbers, told["numbered"])
         return arena.as_array(labels), _moved(told), parts, above
 
@@ -202,7 +202,7 @@ class GpuEngine:
             kernel, self._blocks, gpu_classes.THREADS, state, lists, work, np.int64(sweeps)
         )
         parts = self._number(own["labels"], counters.arrays["numbered"])
-        told, above = self._above(parts, named, counters, contracts=True)
+        told, above = self._above(parts, named, counters, 0)
         return _counted(parts, told["numbered"]), above
 
     def terms(self, labels: Array, volumes: Array | None) -> Terms:
@@ -278,19 +278,20 @@ class GpuEngine:
 
     def _above(
         self, parts: gpu_numbering.Numbering, communities: tuple[Any, Any], counters: Counters,
-        *, contracts: bool,
+        least_moves: int | None,
     ) -> tuple[dict[str, list[int]], tuple[GpuEngine, Array] | None]:  # fmt: skip
         """Return what launches tell, and the level whose vertices are the parts, if there is one.
 
         ``communities``: of every vertex the number, and of each the first vertex.
         """
         size, begun = self.network.size, None
-        if contracts and self.network.indices.size <= AHEAD:
+        # few are not contracted for want of moves, and those are larger
+        if least_moves is not None and self.network.indices.size <= AHEAD:
             begun = self._contract(parts, communities, size, counters, ahead=True)
             self._shared.prepare(self.network)
         told = counters.read()
         number = told["numbered"][gpu_numbering.NUMBER]
-        if not contracts or ends_at(number, size):
+        if least_moves is None or sum(_moved(told)) < least_moves or ends_at(number, size):
             return told, None
         if begun is None:
             begun = self._contract(parts, communities, number, counters, ahead=False)
