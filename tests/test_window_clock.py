@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from transfers import batch, table
 
-from glp_rapids.fraud import Change, SlidingWindow, find_clusters
+from glp_rapids.fraud import Change, SlidingWindow, clock, find_clusters
 
 NIGHT = pd.Timestamp("2026-01-31 22:00")
 
@@ -62,6 +62,18 @@ ZONES = {
         pd.ArrowDtype(pa.timestamp("us", tz="UTC"))
     ),
 }
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_cudf_are_those_of_pandas(unit):
+    cudf = pytest.importorskip("cudf", reason="cuDF is not installed")
+    numbers = np.array([-1_500_001, -1001, -1000, -1, 0, 1, 1999, 1_700_000_000])
+    series = pd.Series(numbers.astype(f"datetime64[{unit}]"))
+    expected, kind = clock.times(series, "time column 'time'", "D")
+    found, same = clock.times(cudf.from_pandas(series), "time column 'time'", "D")
+    assert (found.get() == expected).all()
+    assert kind == same
 
 
 @pytest.mark.parametrize("first", ZONES)

@@ -44,7 +44,11 @@ def times(column, label, time_unit, known=None):
         # as pandas does it, which takes longer for a few rows
         return column.to_numpy().astype("datetime64[us]").astype(np.int64), kind
     if kind != NUMBERS:
-        if column.dtype != "datetime64[us]":  # to ask cuDF for nothing takes it a millisecond
+        # To ask cuDF for nothing takes it a millisecond; so does another unit, as it looks whether
+        # all fit, and it would cut nanoseconds before 1970 towards 0, not down as NumPy does.
+        if column.dtype == "datetime64[ns]":
+            return kinds.to_array(column.astype("int64")) // 1000, kind
+        if column.dtype != "datetime64[us]":
             column = column.astype("datetime64[us]")
         return kinds.to_array(column.astype("int64")), kind
     time = kinds.to_array(column).astype(np.float64)
