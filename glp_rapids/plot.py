@@ -33,7 +33,8 @@ def draw_cluster(
     edges : pandas.DataFrame
         What `SlidingWindow.edges` returns: two columns of ids, then ``transfers``.
     members : pandas.DataFrame
-        What `cluster_members` returns: ``vertex``, ``cluster``, ``score``, ``is_seed``.
+        What `cluster_members` returns: ``vertex``, ``cluster``, ``score``, ``is_seed``; or the
+        members of a tick of a `Monitor`, with ``cluster_id``.
     cluster
         Which cluster of ``members``.
     neighbours
@@ -52,7 +53,7 @@ def draw_cluster(
     Raises
     ------
     ValueError
-        The cluster has no members.
+        The cluster has no members, or a column is missing.
     ImportError
         matplotlib is missing.
 
@@ -69,7 +70,18 @@ def draw_cluster(
             "members has no column 'vertex'; ids of several columns are not drawn, so join them to "
             "one column in members and in edges"
         )
-    inside = members[members["cluster"] == cluster].reset_index(drop=True)
+    named = next((name for name in ("cluster", "cluster_id") if name in members), None)
+    if named is None:
+        raise ValueError(
+            "members has no column 'cluster', or 'cluster_id' as in a tick of a monitor; there are "
+            f"{list(map(str, members.columns))}"
+        )
+    if "transfers" not in edges:
+        raise ValueError(
+            f"edges has no column 'transfers'; there are {list(map(str, edges.columns))}: pass "
+            "what SlidingWindow.edges() returns, a row for all transfers between two accounts"
+        )
+    inside = members[members[named] == cluster].reset_index(drop=True)
     if inside.empty:
         raise ValueError(f"cluster {cluster} has no members")
     source, destination = edges.columns[:2]

@@ -6,6 +6,8 @@ import io
 import lzma
 import os
 import re
+import subprocess
+import sys
 import zipfile
 
 import pandas as pd
@@ -305,6 +307,21 @@ def test_a_stdout_in_another_encoding(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     assert run(path, LP) == 2
     assert "error: stdout: it has no '\\xe9' in its encoding, ascii" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_before_the_end_is_told_of(tmp_path):
+    (tmp_path / "edges.csv").write_text("src,dst\n" + "".join(f"{i},{i + 1}\n" for i in range(9)))
+    read, write = os.pipe()
+    os.close(read)
+    command = "from glp_rapids.cli import main; raise SystemExit(main())"
+    words = ["label-propagation", "edges.csv", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *words], cwd=tmp_path, stdout=write, stderr=subprocess.PIPE,
+        check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert done.returncode == 141
+    assert b"rror" not in done.stderr
 
 
 def test_payments_without_a_row(tmp_path, capsys):

@@ -85,6 +85,10 @@ SCORES = pd.DataFrame({"vertex": [1, 2], "score": [0.5, 0.2]})
             ),
             ({"truth": pd.DataFrame({"vertex": [1], "fraud": ["x"]})}, TypeError, "truth: column"),
             (
+                {"truth": pd.DataFrame({"vertex": [1, 2], "is_fraud": [True, False]})}, ValueError,
+                r"truth has no column 'fraud'; there are \['vertex', 'is_fraud'\]: rename",
+            ),
+            (
                 {"scores": SCORES.drop(columns="score")},
                 ValueError,
                 "scores must have one column 'sc",

@@ -297,7 +297,7 @@ def test_a_monitor_explains_and_has_features(device):
     why = to_pandas(watch.explain(vertex, 2))
     assert why["path"].nunique() == 2
     pd.testing.assert_frame_equal(
-        why, to_pandas(explain(watch.window, watch.scores, vertex, 2, damping=0.8))
+        why, to_pandas(explain(watch.window, watch.scores, vertex, 2))
     )
     pd.testing.assert_frame_equal(
         to_pandas(watch.features(seeds, 3, absent="drop")),

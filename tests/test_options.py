@@ -3,6 +3,7 @@
 import copy
 import functools
 import math
+import operator
 import re
 
 import graphs
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import glp_rapids
 from glp_rapids import (
     Program,
     as_graph,
@@ -99,6 +101,25 @@ def test_unknown_options_are_named_with_what_there_is(variant):
     assert_refused(VARIANTS[variant], TypeError, "unknown option 'stop_when", stop_when_settled=1)
     named = message.split("there are ")[1].split(", ")
     assert ("tol" in named) == (variant not in ("seeded", "listener"))
+
+
+@pytest.mark.parametrize(
+    ("function", "option", "words"),
+    [
+        ("fraud.find_clusters", "min_size", "did you mean minimum_size?"),
+        ("label_propagation", "conected", "did you mean connected?"),
+        ("label_propagation", "initail", "did you mean initial?"),
+        ("structural_diversity", "modle", "did you mean model?"),
+        ("multilevel_label_propagation", "gamma", "there are destination, device, .*resolution"),
+        ("as_graph", "sources", "did you mean source?"),
+        ("modularity", "res", "there are .*resolution"),
+    ],
+)
+def test_misspelt_options_of_any_function_are_told_from_its_own(function, option, words):
+    name = function.split(".")[-1]
+    message = rf"unknown option '{option}' of {name}; {words.replace('?', '[?]')}"
+    with pytest.raises(TypeError, match=message):
+        operator.attrgetter(function)(glp_rapids)(**{option: 1})
 
 
 @pytest.mark.parametrize("option", ["explore", "tol", "skip_inactive"])

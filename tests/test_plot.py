@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 import matplotlib
 
 from glp_rapids.fraud import SlidingWindow, account_scores, explain
-from glp_rapids.plot import draw_paths
+from glp_rapids.plot import draw_cluster, draw_paths
 
 ROWS = pd.DataFrame({
     "source": ["a", "a", "a", "b", "c", "b"], "destination": ["b", "b", "c", "s", "s", "t"],
@@ -56,3 +56,17 @@ def test_what_is_no_path_is_refused():
         draw_paths(paths().iloc[:0])
     with pytest.raises(ValueError, match="ids of several columns are not drawn"):
         draw_paths(paths().rename(columns={"source": "0_source"}))
+
+
+def test_clusters_of_a_tick_are_drawn_and_other_tables_are_refused(axes):
+    window = SlidingWindow(days=5, device="cpu")
+    window.append(ROWS)
+    members = pd.DataFrame({"vertex": ["a", "b"], "score": [1.0, 0.5], "is_seed": [True, False]})
+    draw_cluster(window.edges(), members.assign(cluster_id="1:a"), "1:a", axes=axes)
+    assert axes.has_data()
+    for given, words in (
+        ((window.edges(), members), "members has no column 'cluster', or 'cluster_id'"),
+        ((ROWS, members.assign(cluster=0)), "edges has no column 'transfers'; .*SlidingWindow"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            draw_cluster(*given, 0, axes=axes)

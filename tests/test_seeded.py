@@ -43,6 +43,16 @@ def test_hops_are_distances_from_the_seeds(directed, direction, device):
     assert near["hop"].dropna().to_dict() == {v: hop for v, hop in expected.items() if hop <= 2}
 
 
+def test_hops_beyond_the_sweeps_are_warned_of():
+    path = ([*range(20)], [*range(1, 21)])
+    with pytest.warns(UserWarning, match=r"max_hops=15 is more than max_iter=10, .*max_iter=15"):
+        found = seeded_label_propagation(path, [0], max_hops=15, device="cpu")
+    assert found["hop"].max() == 10
+    found = seeded_label_propagation(path, [0], max_hops=15, max_iter=15, device="cpu")
+    assert found["hop"].max() == 15
+    assert seeded_label_propagation(path, [0], max_hops=99, device="cpu")["hop"].max() == 10
+
+
 PATH = graphs.edges([("a", "b"), ("b", "c"), ("c", "d"), ("x", "y")], vertices=["lonely"])
 
 

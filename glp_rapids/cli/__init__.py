@@ -34,7 +34,7 @@ COMMANDS = {
     "doctor": "say which GPU and libraries are here, what is wrong with them, and the mend",
     "bench": "measure quality and speed, other libraries beside this one",
 }
-BAD_INPUT = 2
+BAD_INPUT, CLOSED_PIPE = 2, 141  # the latter as shells have it of who ends by that signal
 # What the library advises for a frame, and what is the same in the file that the frame is of.
 IN_A_FILE = {
     r" with dropna\b": "",
@@ -80,7 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit code: 0, or 2 if the input is not as it must be or the output cannot be written,
-        130 after Ctrl-C, 143 after SIGTERM. ``doctor`` returns 1 if this library cannot run here.
+        130 after Ctrl-C, 141 where who reads stdout goes before the end, as ``head``: files of
+        results may be missing then; 143 after SIGTERM. ``doctor`` returns 1 if this library cannot
+        run here.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError, OverflowError, MemoryError) as error:
         _drop_what_stdout_refused()
         if isinstance(error, BrokenPipeError):  # the reader of a pipe, `head` say, has had enough
-            return 0
+            return CLOSED_PIPE
         if traceback:
             raise
         print(f"{name}: error: {_said(error, options)}", file=sys.stderr)

@@ -61,9 +61,9 @@ def add_memory_limit(
     )  # fmt: skip
 
 
-def add_device_and_output(parser: Any) -> None:
+def add_device_and_output(parser: Any, default: str = "the GPU if there is one") -> None:
     """Add where to run, and the file of the result."""
-    parser.add_argument("--device", choices=("cpu", "gpu"), help="default: the GPU if there is one")
+    parser.add_argument("--device", choices=("cpu", "gpu"), help=f"default: {default}")
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="*.csv, *.tsv or *.parquet, or - for stdout"
     )

@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--bits", type=float, metavar="BITS",
                      help="an entry if packed; default: measured, with --sizes 10")  # fmt: skip
     edge_files.add_memory_limit(run)
-    edge_files.add_device_and_output(run)
+    edge_files.add_device_and_output(run, default="rows for both")
 
 
 def run(options: argparse.Namespace) -> None:

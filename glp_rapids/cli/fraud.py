@@ -162,7 +162,10 @@ def check_top(top: int) -> None:
 def clusters_text(clusters: pd.DataFrame, top: int) -> str:
     """Show the first clusters as a table."""
     if clusters.empty:
-        return "no cluster is suspicious; lower --minimum-size, --minimum-score or --minimum-share"
+        return (
+            "no cluster is suspicious; lower --minimum-size, --minimum-partners, --minimum-score "
+            "or --minimum-share"
+        )
     if not top:
         return "none is shown, as --top is 0"
     shown = clusters.head(top)

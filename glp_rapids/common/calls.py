@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from glp_rapids.common.keywords import refuse_unknown
 from glp_rapids.common.reused_memory import give_back, memory_of_call
 from glp_rapids.device import (
     LackOfMemory,
@@ -32,6 +33,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        refuse_unknown(function, options)
         try:
             with memory_of_call(limited=options.get("memory_limit") is not None):
                 result = function(*arguments, **options)

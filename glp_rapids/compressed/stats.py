@@ -77,8 +77,9 @@ def table(found: dict[str, Any]) -> str:
         degree = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         bits = f"{row['bits_per_entry']:.4f}" if row["entries"] else ""
         lines.append(f"{degree:<22}{row['lists']:>12,}{row['entries']:>14,}{bits:>12}")
-    lines += ["", f"{found['bytes']:,} bytes, {found['ratio']:.1f} times smaller than the CSR of "
-              f"{found['csr_bytes']:,}"]  # fmt: skip
+    ratio = found["ratio"]
+    times = f"{ratio:.1f} times smaller" if ratio >= 1 else f"{1 / ratio:.1f} times larger"
+    lines += ["", f"{found['bytes']:,} bytes, {times} than the CSR of {found['csr_bytes']:,}"]
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from glp_rapids.fraud.system import Fixed
 from glp_rapids.graph.graph import Graph
 
 Array = Any
+OR_DROPPED = "pass absent='drop'"
 
 
 class Known(NamedTuple):
@@ -61,7 +62,7 @@ def known_accounts(
         raise TypeError(f"seeds must be a list, array or Series of ids, not {shown(seeds)}")
     if absent == "raise" and not len(seeds):
         raise ValueError("seeds are empty: name at least one account")
-    found = graph.vertices.lookup(seeds, "seeds", absent=absent == "drop")
+    found = graph.vertices.lookup(seeds, "seeds", absent == "drop", OR_DROPPED)
     index = _vertices(graph, found)
     honest = _honest(graph, good, absent)
     xp = array_module(index)
@@ -128,7 +129,7 @@ def _honest(graph: Graph, good: Any, absent: str) -> Array:
         return to_device(good.astype(graph.index_dtype), graph.device)
     if isinstance(good, dict) or not is_sequence(good) or not hasattr(good, "__len__"):
         raise TypeError(f"good must be a list, array or Series of ids, not {shown(good)}")
-    return _vertices(graph, graph.vertices.lookup(good, "good", absent=absent == "drop"))
+    return _vertices(graph, graph.vertices.lookup(good, "good", absent == "drop", OR_DROPPED))
 
 
 def kind_names(labels: list[Any]) -> list[Any]:

@@ -397,4 +397,4 @@ class Monitor:
     @property
     def scores(self) -> Frame:
         """The score of every account, as `account_scores` returns it."""
-        return scores_frame(self._state)
+        return scores_frame(self._state, self._settings.rule)

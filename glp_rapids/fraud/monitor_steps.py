@@ -20,6 +20,7 @@ from glp_rapids.fraud.monitor_frames import Tick, alerts_frame, empty_frames, fr
 from glp_rapids.fraud.monitor_options import Settings
 from glp_rapids.fraud.monitor_state import Delivery, Laps, State, index_since, named, score_changes
 from glp_rapids.fraud.names import carried
+from glp_rapids.fraud.scores import Rule
 from glp_rapids.fraud.window import Change, SlidingWindow
 from glp_rapids.graph.graph import Graph
 
@@ -141,8 +142,8 @@ def _tick(
     return Tick(state.tick, change, **frames)
 
 
-def scores_frame(state: State) -> Frame:
-    """Make the frame of the score of every account."""
+def scores_frame(state: State, rule: Rule) -> Frame:
+    """Make the frame of the score of every account, which says what `explain` asks it for."""
     if state.scores is None:
         why = "the window is empty" if state.tick else "update first"
         raise ValueError(f"there are no scores: {why}")
@@ -150,4 +151,5 @@ def scores_frame(state: State) -> Frame:
     every = to_device(np.arange(graph.number_of_vertices), graph.device)
     columns = {"score": state.scores.scores, "is_seed": state.scores.is_seed}
     columns |= state.scores.kind_columns(every, graph.vertices.kind, every=True)
-    return graph.frame(columns)
+    facts = {"damping": rule.damping, **state.scores.facts(), "device": graph.device}
+    return kinds.set_attributes(graph.frame(columns), facts)

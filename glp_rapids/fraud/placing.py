@@ -61,7 +61,9 @@ def prepared(
     if isinstance(graph, SlidingWindow):
         if edges:
             refuse_unknown(edges, EdgeOptions.__annotations__)
-            raise TypeError(f"a SlidingWindow takes no {next(iter(edges))}=: it has its own")
+            name = next(iter(edges))
+            mend = "; pass window.graph('amount') for amounts" if name == "weight" else ""
+            raise TypeError(f"a SlidingWindow takes no {name}=: it has its own{mend}")
         placed = Placed(graph.graph("transfers"), limit)
         if function is not None and placed.graph.device == "gpu":
             placed = moved_within(function, placed.graph, limit, more)

@@ -110,6 +110,11 @@ def labelled(labels: Any, argument: str, keys: list[str]) -> tuple[list[Any], np
         # a frame of nothing but ids needs no names, as for the functions that take a blacklist
         only_ids = len(there) == len(keys) and "fraud" not in there
         named = set(there) == set(keys)
+        if "fraud" not in there and set(keys) < set(there):
+            raise ValueError(
+                f"{argument} has no column 'fraud'; there are {list(map(str, there))}: rename the "
+                "one that tells who is fraud, or pass the ids of those who are, and nothing else"
+            )
         table = Table(labels, argument, keys=there if only_ids and not named else keys)
         if "fraud" in inside.columns:
             return table.ids, table.truths("fraud")

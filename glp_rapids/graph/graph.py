@@ -8,9 +8,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
 from glp_rapids.common.reused_memory import lasting
+from glp_rapids.common.scans import places_where
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
 from glp_rapids.frames.kinds import Column, Frame, Kind, for_frame, joined, to_frame
 from glp_rapids.graph import build
@@ -225,6 +227,42 @@ class Graph(BaseGraph, CSR):
     def to_graph(self) -> Graph:
         """Return the graph: it is a plain one."""
         return self
+
+    @guarded
+    def edges(self) -> Frame:
+        """Return the edges as a table, as for cuGraph, or a file: `contract` makes a graph alone.
+
+        Returns
+        -------
+        frame
+            ``src`` and ``dst``, external ids (``0_src``, ..., ``0_dst``, ... for ids of several
+            columns), and ``weight`` if there are weights: a row an edge, by source and then by
+            destination; of an undirected one the smaller id is the source. Of the caller's kind.
+
+        Notes
+        -----
+        O(entries) time and memory. Vertices without an edge are in no row: to read the graph back
+        pass them, ``as_graph(graph.edges(), vertices=graph.external())``, with ``weight="weight"``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from glp_rapids import as_graph
+        >>> graph = as_graph(pd.DataFrame({"src": ["b", "c"], "dst": ["a", "b"]}))
+        >>> graph.edges().to_numpy().tolist()
+        [['a', 'b'], ['b', 'c']]
+        """
+        source, destination, weights = self.row_indices(), self.indices, self.weights
+        if not self.directed:
+            once = places_where(source <= destination)
+            source, destination = source[once], destination[once]
+            weights = None if weights is None else weights[once]
+        kind = self.vertices.kind
+        columns = self.vertices.for_frame(source, "src", kind)
+        columns |= self.vertices.for_frame(destination, "dst", kind)
+        if weights is not None:
+            columns |= for_frame({"weight": weights}, kind, copy=self.directed)
+        return joined(columns, kind)
 
     def _arrays(self):
         return self.indptr, self.indices, self.weights

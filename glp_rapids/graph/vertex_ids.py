@@ -197,10 +197,13 @@ class VertexIds:
         """Return ids of which no array lies in a pool of the call that goes on."""
         return replace(self, columns=tuple(one.lasting() for one in self.columns))
 
-    def lookup(self, ids: Any, argument: str, absent: bool = False) -> Array:
+    def lookup(
+        self, ids: Any, argument: str, absent: bool = False, mend: str = "make the graph with them"
+    ) -> Array:
         """Look up the indices of external ids, as int64 on the host or where the ids live.
 
-        Those of ids that are no vertex are -1 if they may be ``absent``, else an error.
+        Those of ids that are no vertex are -1 if they may be ``absent``, else an error, which says
+        what to do but to drop them: the ``mend``.
         """
         parts = id_types.split_columns(ids, len(self.columns), argument)
         labels = [argument] * len(parts)
@@ -220,7 +223,7 @@ class VertexIds:
             with errors_named(argument):
                 index = self._merge(parts)
         if not absent:
-            refuse_missing(index, parts, argument)
+            refuse_missing(index, parts, argument, mend=f"drop them, or {mend}")
         return index
 
     def _merge(self, parts: list[Column]) -> Array:
@@ -274,7 +277,7 @@ def _of_one_dtype(known: Any, asked: Any) -> tuple[Any, Any, list[Array]]:
 
 def refuse_missing(
     index: Array, parts: list[Column], argument: str, what: str = "are no vertex of the graph",
-    mend: str = "drop them, or make the graph with these vertices",
+    mend: str = "drop them, or make the graph with them",
 ) -> None:  # fmt: skip
     """Raise if some of the ids that were looked up are no vertex: their index is -1."""
     missing = index < 0

@@ -70,7 +70,7 @@ def label_propagation(
     update : {"semi", "sync"}
         "semi" (default): ``classes`` classes of vertices (default 32) are updated one after the
         other, each reading the labels as they stand; a hash of its id says in which a vertex is.
-        On graphs of some hundred vertices 4 classes tell more communities apart; up to 8,192
+        On graphs of some hundred vertices 4 classes may be better; up to 8,192
         vertices the first sweep that explores has 4 at the most, by merging neighbouring ones.
         After a sweep that changed at most an eighth of the labels (a quarter, once it settles)
         neighbouring classes are one and 8 are left, after one that changed at most 1 in 32 (in 8),

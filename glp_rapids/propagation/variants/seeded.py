@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from glp_rapids.common.calls import guarded
+from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.scans import number_where
 from glp_rapids.device import any_true, device_of, module_on
@@ -141,7 +141,8 @@ def seeded_label_propagation(
     damping : float
         What is left of the strength at each hop, above 0 and at most 1.
     max_iter : int
-        How many sweeps are made; the strengths have settled after about ten.
+        How many sweeps are made, and so how many hops a label can get; the strengths have settled
+        after about ten. With less than ``max_hops`` there is a warning.
     **options
         ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
         ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``memory_limit``,
@@ -214,6 +215,11 @@ def spread(
     # no label gets farther than there are sweeps
     max_iter = int(options.max_iter)
     reach = max_iter if max_hops is None else min(int(max_hops), max_iter)
+    if max_hops is not None and max_iter < max_hops < graph.number_of_vertices:
+        warn_caller(
+            f"max_hops={max_hops} is more than max_iter={max_iter}, the sweeps: no label gets "
+            f"further than {max_iter} hops; pass max_iter={max_hops}"
+        )
     # whatever the order of updates, no label gets further in a class than by a step
     steps = max_iter * (options.classes if options.update == "semi" else 1)
     program = Seeded(labels, options.direction, damping, reach, steps)
