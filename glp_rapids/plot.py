@@ -17,6 +17,14 @@ RING_RADIUS, FAR = 1.45, 0.16
 LAYOUT_STEPS = 300
 
 
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("pictures need Matplotlib: pip install matplotlib") from error
+    return pyplot
+
+
 def draw_cluster(
     edges: pd.DataFrame,
     members: pd.DataFrame,
@@ -63,7 +71,7 @@ def draw_cluster(
     >>> from glp_rapids.plot import draw_cluster  # doctest: +SKIP
     >>> draw_cluster(window.edges(), members, 0)  # doctest: +SKIP
     """
-    from matplotlib import pyplot
+    pyplot = _pyplot()
 
     if "vertex" not in members:
         raise ValueError(
@@ -136,7 +144,7 @@ def draw_paths(paths: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
     >>> from glp_rapids.plot import draw_paths  # doctest: +SKIP
     >>> draw_paths(watch.explain("ann"))  # doctest: +SKIP
     """
-    from matplotlib import pyplot
+    pyplot = _pyplot()
 
     if hasattr(paths, "to_pandas"):
         paths = paths.to_pandas()

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import glp_rapids
-from glp_rapids.cli import main
+from glp_rapids.cli import blacklist, main
 from glp_rapids.frames import files, streams
 
 EDGES = b"src,dst\na,b\nb,c\n"
@@ -322,6 +322,14 @@ def test_a_reader_that_goes_before_the_end_is_told_of(tmp_path):
     os.close(write)
     assert done.returncode == 141
     assert b"rror" not in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "txt", "parquet"])
+def test_labels_are_no_blacklist(tmp_path, ending):
+    table, path = pd.DataFrame({"vertex": [1, 2], "fraud": [True, False]}), tmp_path / f"b.{ending}"
+    table.to_parquet(path) if ending == "parquet" else table.to_csv(path, index=False)
+    with pytest.raises(ValueError, match="has a column 'fraud', as if not all of its ids were"):
+        blacklist.read(path, None, [pd.Series([1, 2, 3])])
 
 
 def test_payments_without_a_row(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,9 @@ def read(path: Path, column: str | None, ends: list[pd.Series]) -> Blacklist:
             header, ids = ids[0], ids[1:]
         if (header or "").strip().lower() not in HEADERS:
             _refuse_other_columns(path, header, ends, notes)
+        elif header is not None:
+            first, _ = files.further_fields(path, _separator(path))
+            _refuse_labels(path, first)
     ids = ids.drop_duplicates(ignore_index=True)
     if ids.empty:
         why = "" if header is None else f": its only line, {header!r}, was taken for a header"
@@ -79,7 +83,18 @@ def _column(path: Path, column: str | None) -> pd.Series:
         named = ", ".join(map(str, frame.columns))
         raise ValueError(f"{path}: has the columns {named}; name that of the ids by --seed-column")
     files.check_columns(list(frame.columns), path, {"seed-column": column})
+    if column is None:
+        _refuse_labels(path, frame.columns)
     return frame[frame.columns[0] if column is None else column]
+
+
+def _refuse_labels(path: Path, names: Iterable[object]) -> None:
+    """Raise if a table says of each id whether it is fraud: all would be taken for fraud."""
+    if "fraud" in (str(name).strip().lower() for name in names):
+        raise ValueError(
+            f"{path}: has a column 'fraud', as if not all of its ids were; write a file of those "
+            "that are, without it"
+        )
 
 
 def _refuse_other_columns(

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+try:
+    import distributed  # noqa: F401 (all below needs it)
+except ImportError as error:
+    raise ImportError(
+        'glp_rapids.dask needs Dask: pip install "dask[dataframe]" distributed'
+    ) from error
+
 from glp_rapids.dask.cluster import WorkerLost
 from glp_rapids.dask.diversity import structural_diversity, top_structural_diversity
 from glp_rapids.dask.variants import (

@@ -51,6 +51,8 @@ def open_npz(path: str | os.PathLike[str]) -> Any:
         There is no such file.
     ValueError
         It is truncated or damaged, or not a sparse matrix of SciPy.
+    ImportError
+        SciPy is missing.
     MemoryError
         It is one to be loaded, and does not fit.
     """
@@ -64,6 +66,8 @@ def open_npz(path: str | os.PathLike[str]) -> Any:
             return _opened(file)
         except MemoryError as error:
             raise LackOfMemory(f"{path}: there is too little memory for it ({error})") from error
+        except ImportError as error:
+            raise ImportError(f"{path} is a matrix of SciPy: pip install scipy") from error
         # of damaged bytes zip, zlib, lzma, NumPy and SciPy raise whatever they run into
         except Exception as error:
             problem = f"{path} cannot be read as a sparse matrix of SciPy"
