@@ -65,7 +65,8 @@ def multilevel_label_propagation(
         the degree of its vertex. Negative weights are refused: modularity of signed graphs is
         another function, with a term for each sign.
     resolution : float
-        From 1e-6 on, default 1: above, communities are smaller, below, larger.
+        From 1e-6 on, default 1: above, communities are smaller, below, larger. By "cpm" it is a
+        density: at 1 nobody joins anybody unless weights are above 1.
     objective : {"modularity", "cpm"}
         What is made large. "modularity" compares the weight inside with what degrees let expect;
         it does not see communities that are small beside the graph. "cpm", the constant Potts
