@@ -128,8 +128,9 @@ def account_scores(
     Chebyshev's method: bit-identical in any order of rows, on any number of threads. For each
     kind that reads as many entries as 9 to 12 sweeps of O(edges), with ``previous`` as many fewer
     as less has changed, in more rounds, as pushes read few; 116 bytes a vertex (on a GPU: 140, and
-    44 an entry whose weight is no integer), and at most 60 for each kind after the first. A GPU that has too little memory leaves it to the CPU, where scores
-    are the same; ``device`` says which it was. A compressed graph is decompressed for it.
+    44 an entry whose weight is no integer), and at most 60 for each kind after the first. A GPU
+    that has too little memory leaves it to the CPU, where scores are the same; ``device`` says
+    which it was. A compressed graph is decompressed for it.
     With a fifth of the fraudsters as seeds, means of ten draws, in the AMLSim sets cycle200 and
     fanin200cycle200 (4.7% and 9% of the accounts are fraud): of the 200 highest scored other
     accounts 82% and 94% are fraud (personalised PageRank on the same weights: 75% and 85%); average
