@@ -42,8 +42,8 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["call_memory", "contract", "multilevel", "shipped_multilevel"],
     "frames": [
-        "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings", "edges",
-        "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
+        "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings",
+        "edges", "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
         "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known",
         "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
         "row_kernels", "score_progress", "window", "window_clock", "window_graph", "window_ids",

@@ -122,6 +122,14 @@ def test_misspelt_options_of_any_function_are_told_from_its_own(function, option
         operator.attrgetter(function)(glp_rapids)(**{option: 1})
 
 
+def test_what_is_given_by_place_and_by_name_is_said_to_be():
+    edges = pd.DataFrame({"caller": [1, 2], "callee": [2, 3]})
+    with pytest.raises(TypeError, match=r"source of sssp is given twice, .* name a column"):
+        glp_rapids.sssp(edges, 1, source="caller", destination="callee")
+    with pytest.raises(TypeError, match=r"graph of core_number is given .* by name$"):
+        glp_rapids.core_number(edges, graph=edges)
+
+
 @pytest.mark.parametrize("option", ["explore", "tol", "skip_inactive"])
 def test_options_without_a_meaning_are_refused(option):
     values = {"explore": 3, "tol": 0.1, "skip_inactive": True, "tie_break": "min", "retain": True}

@@ -33,7 +33,7 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        refuse_unknown(function, options)
+        refuse_unknown(function, options, len(arguments))
         try:
             with memory_of_call(limited=options.get("memory_limit") is not None):
                 result = function(*arguments, **options)

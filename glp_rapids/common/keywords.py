@@ -10,13 +10,18 @@ from typing import NamedTuple
 
 from glp_rapids.common.checks import meant_by
 
+COLUMNS = "source", "destination", "weight"  # keywords of `as_graph`
 ALIKE = 0.75  # to 1: a keyword that is so much like another is that one, misspelt
 
 
 class _Keywords(NamedTuple):
-    """What a function takes by name, what it passes on included; ``alone``: it knows all of it."""
+    """What a function takes by name, what it passes on included; ``alone``: it knows all of it.
+
+    ``placed``: what it takes by place, too; ``shown``: what can be left out.
+    """
 
     names: frozenset[str]
+    placed: tuple[str, ...]
     shown: tuple[str, ...]
     alone: bool
 
@@ -32,12 +37,20 @@ def _keywords(function: Callable) -> _Keywords:
     named = set(function.__globals__[options[1]].__annotations__) if options else set()
     # who has options of a run checks them itself, as some have no meaning for some functions
     alone = not passed or passed == "Unpack[EdgeOptions]"
-    return _Keywords(frozenset(own | named), tuple(sorted(shown | named)), alone)
+    placed = tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
+    return _Keywords(frozenset(own | named), placed, tuple(sorted(shown | named)), alone)
 
 
-def refuse_unknown(function: Callable, given: Iterable[str]) -> None:
-    """Raise if a keyword is none of a function, or surely misspelt."""
+def refuse_unknown(function: Callable, given: Iterable[str], placed: int) -> None:
+    """Raise if a keyword is none of a function, surely misspelt, or one of ``placed`` arguments."""
     known = _keywords(function)
+    for name in known.placed[:placed]:
+        if name in given:
+            mend = "; if it is to name a column, read the edges by as_graph before"
+            raise TypeError(
+                f"{name} of {function.__name__} is given twice, by place and by name"
+                f"{mend if name in COLUMNS else ''}"
+            )
     for name in sorted(set(given) - known.names):
         meant = meant_by(name, sorted(known.names), ALIKE)
         if meant is None and not known.alone:
