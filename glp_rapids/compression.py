@@ -162,10 +162,12 @@ def check_order(order: Any) -> None:
     """Refuse what no order can be, before any work."""
     if order is None or (isinstance(order, str) and order in ORDERS):
         return
-    if isinstance(order, str) or not hasattr(order, "__len__"):
+    is_frame = hasattr(order, "columns")
+    if isinstance(order, str) or not hasattr(order, "__len__") or is_frame:
         names = ", ".join(map(repr, ORDERS))
+        given = "a frame; 'llp' is what layered_label_propagation finds" if is_frame else repr(order)
         raise ValueError(
-            f"order must be {names}, None or a list of all vertex indices, not {order!r:.80}"
+            f"order must be {names}, None or a list of all vertex indices, not {given:.80}"
         )
 
 

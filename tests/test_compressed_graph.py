@@ -125,6 +125,7 @@ class Unlooked:
         ({"order": "random"}, ValueError, "order must be 'llp', 'degree', 'bfs', None or"),
         ({"order": 3}, ValueError, "order must be"),
         ({"progress": "yes"}, TypeError, "progress must be a bool or a function, not 'yes'"),
+        ({"order": pd.DataFrame({"vertex": [0]})}, ValueError, "not a frame; 'llp' is what"),
         ({"shceme": "cgr"}, TypeError, "unknown option 'shceme' of compress"),
     ],
 )
