@@ -165,9 +165,10 @@ def check_order(order: Any) -> None:
     is_frame = hasattr(order, "columns")
     if isinstance(order, str) or not hasattr(order, "__len__") or is_frame:
         names = ", ".join(map(repr, ORDERS))
-        given = "a frame; 'llp' is what layered_label_propagation finds" if is_frame else repr(order)
+        given = "a frame; 'llp' is what layered_label_propagation finds"
         raise ValueError(
-            f"order must be {names}, None or a list of all vertex indices, not {given:.80}"
+            f"order must be {names}, None or a list of all vertex indices, not "
+            f"{given if is_frame else repr(order):.80}"
         )
 
 

@@ -104,6 +104,7 @@ def test_speaker_listener_is_its_twin_on_any_graph(device, edges, options, most,
     assert_cover_equals_twin(edges, device, {**options, "max_labels": most, "threshold": threshold})
 
 
+@pytest.mark.filterwarnings("ignore:max_hops=")
 @given(
     graphs.edge_frames(),
     options_of("update", "classes", "tie_break", "retain", "direction", "seed", "max_iter"),

@@ -41,7 +41,7 @@ from glp_rapids.device import (
 KEPT = 256  # of the memory of a GPU one part in so many stays with a pool that is not at work
 # Or so many times what outlives its calls, at most so many times that part: a tick of a monitor
 # takes 1.4 GB beside the .9 of its 10 million transactions.
-TIMES_IN_USE, TIMES_KEPT = 2, 8
+TIMES_IN_USE, TIMES_KEPT = 3, 8
 UNIT = 512  # bytes: pools of CuPy give multiples
 
 

@@ -50,13 +50,12 @@ def frames_of(
     register, member, kind = state.register, found.member, graph.vertices.kind
     changes = {"score": score[index], "previous": previous[index]}
     changes |= state.scores.kind_columns(index, kind)
-    names = _names(register, kind)
-    cluster_id = kinds.taken(names, register.cluster)
+    cluster_id = pd.Series(_names(register)[register.cluster], dtype=object)
     columns = {"score": score[member], "is_seed": is_seed[member]}
     columns |= state.scores.kind_columns(member, kind)
     return {
         "changes": graph.frame(changes, vertex=index),
-        "clusters": _clusters(register, found, names, kind),
+        "clusters": _clusters(register, found, kind),
         "members": graph.frame({"cluster_id": cluster_id, **columns}, vertex=member),
     }
 
@@ -71,10 +70,9 @@ def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, 
     names = [name for name in state.seeds if name is not None]
     of_kind = {"kind": pd.Series(names[:0])} if names else {}
     members = {"cluster_id": texts, "score": none, "is_seed": none.astype(bool), **of_kind}
-    register, found = Register(), Clusters(none.astype(np.int64), none.astype(np.int64), columns)
     return {
         "changes": kinds.to_frame({**vertex, "score": none, "previous": none, **of_kind}, kind),
-        "clusters": _clusters(register, found, _names(register, kind), kind),
+        "clusters": _clusters(Register(), Clusters(none.astype(np.int64), none, columns), kind),
         "members": kinds.to_frame({**vertex, **members}, kind),
     }
 
@@ -105,15 +103,17 @@ def _alerts(alerts: dict[str, list], kind: Kind) -> Frame:
     return kinds.to_frame(columns, kind)
 
 
-def _clusters(register: Register, found: Clusters, names: Any, kind: Kind) -> Frame:
+def _clusters(register: Register, found: Clusters, kind: Kind) -> Frame:
     """Make the frame of clusters, in the order in which they were found."""
-    place = np.zeros(len(register.names), np.int64)
-    place[to_host(found.cluster)] = register.cluster
-    columns = {"cluster_id": kinds.taken(names, place), **found.columns}
+    names = np.full(len(register.names), "", dtype=object)
+    if found.member.size:
+        names[to_host(found.cluster)] = _names(register)[register.cluster]
+    columns = {"cluster_id": pd.Series(names, dtype=object), **found.columns}
     del columns["cluster"]
     return kinds.to_frame(columns, kind)
 
 
-def _names(register: Register, kind: Kind) -> Any:
-    """Make a Series of the names, a text a cluster: cuDF takes long for one a member."""
-    return kinds.to_series(pd.Series(register.names, dtype=object), kind)
+def _names(register: Register) -> np.ndarray:
+    names = np.empty(len(register.names), dtype=object)
+    names[:] = register.names
+    return names
