@@ -77,6 +77,24 @@ def test_a_client_that_is_closed_in_a_run_ends_it(client):
     closer.join()
 
 
+def test_who_asks_a_client_that_closes_meanwhile_does_not_wait_for_ever(monkeypatch):
+    """As `Client.cancel` does: it once waited for a loop that had stopped."""
+    client, ever = SimpleNamespace(status="running"), threading.Event()
+
+    def ask():
+        client.status = "closing"
+        ever.wait()
+
+    monkeypatch.setattr(cluster, "GRACE", 0.1)
+    assert cluster._asked(client, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        cluster._asked(client, lambda: 1 / 0)
+    for _ in range(2):  # and one that is closed is not asked
+        with pytest.raises(RuntimeError, match="the client was closed during the run"):
+            cluster._asked(client, ask)
+    ever.set()
+
+
 def late_frame(client, frame):
     """A frame in two partitions; that of the second rank is computed late, by the first's worker.
 

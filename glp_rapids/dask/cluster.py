@@ -15,8 +15,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -34,6 +35,7 @@ LOOK = 0.2  # seconds after which the driver looks whether all workers are there
 GRACE_OF_GPUS = 8.0  # seconds that ranks on GPUs may take to end
 GRACE = 5.0  # seconds that the scheduler may take to miss a worker that a rank misses
 CLOSED = ("closing", "closed")  # clients
+Result = TypeVar("Result")
 
 
 class WorkerGpu(NamedTuple):
@@ -229,10 +231,33 @@ def _gpu_of_worker() -> WorkerGpu:
 
 def _workers(client: Any) -> set[str]:
     """Return the addresses of the cluster's workers."""
-    if client.status in CLOSED:
-        raise RuntimeError("the client was closed during the run; call again with another one")
     # `scheduler_info` may be what the client last refreshed by itself, which has no workers
-    return set(client.nthreads())
+    return set(_asked(client, client.nthreads))
+
+
+def _asked(client: Any, work: Callable[[], Result]) -> Result:
+    """Do what waits for an answer to a client: one that is closed meanwhile waits for ever."""
+    answers: list[tuple[Any, BaseException | None]] = []
+
+    def answer() -> None:
+        try:
+            answers.append((work(), None))
+        except BaseException as error:
+            answers.append((None, error))
+
+    asking = threading.Thread(target=answer, daemon=True)
+    if client.status not in CLOSED:
+        asking.start()
+    closed = False
+    while asking.is_alive() and not closed:
+        closed = client.status in CLOSED  # and then what is on its way may still come
+        asking.join(GRACE if closed else LOOK)
+    if not answers:
+        raise RuntimeError("the client was closed during the run; call again with another one")
+    found, error = answers[0]
+    if error is not None:
+        raise error
+    return found
 
 
 def _wait_for(client: Any, futures: list, workers: list[str], what: str) -> None:
@@ -250,7 +275,7 @@ def _wait_for(client: Any, futures: list, workers: list[str], what: str) -> None
         _refuse_lost(client, workers)
         with contextlib.suppress(TimeoutError, CancelledError):
             wait(futures, timeout=LOOK)
-    errors = [future.exception() for future in futures if future.status == "error"]
+    errors = [future.exception(timeout=GRACE) for future in futures if future.status == "error"]
     for error in errors:
         if not isinstance(error, RankFailed) and not type(error).__module__.startswith("cupy"):
             raise error
@@ -290,25 +315,33 @@ def _stop(
     device: DeviceName | None = "cpu", frames: int = 1,
 ) -> None:  # fmt: skip
     """Let the ranks that are left fail, and drop what was asked for."""
-    why, stuck = f"{type(error).__name__}: {error}", []
+    stop = partial(_ask_to_stop, client, ranks, run, workers, error, device, frames)
     try:
-        try:
-            there = sorted(_workers(client) & set(workers))
-            if there and device == "gpu":
-                stuck = _where_ranks_go_on(client, run, why, there)
-            elif there:
-                client.run(_fail, run, why, workers=there, on_error="ignore")
-        finally:
-            client.cancel(ranks, force=True)
-            for rank in range(len(workers)):
-                for place in kept(run, rank, frames, client):
-                    place.delete()
-        if stuck:
-            told = client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
-            said = ", ".join(f"{worker}: {what}" for worker, what in told.items())
-            error.add_note(f"restarted workers where ranks went on after the run failed ({said})")
+        _asked(client, stop)
     except Exception as another:  # why the run failed matters more
         error.add_note(f"its ranks may go on, as they could not be reached: {another!r}")
+
+
+def _ask_to_stop(
+    client: Any, ranks: list, run: str, workers: list[str], error: BaseException,
+    device: DeviceName | None, frames: int,
+) -> None:  # fmt: skip
+    why, stuck = f"{type(error).__name__}: {error}", []
+    try:
+        there = sorted(_workers(client) & set(workers))
+        if there and device == "gpu":
+            stuck = _where_ranks_go_on(client, run, why, there)
+        elif there:
+            client.run(_fail, run, why, workers=there, on_error="ignore")
+    finally:
+        client.cancel(ranks, force=True)
+        for rank in range(len(workers)):
+            for place in kept(run, rank, frames, client):
+                place.delete()
+    if stuck:
+        told = client.restart_workers(stuck, timeout=GRACE_OF_GPUS, raise_for_error=False)
+        said = ", ".join(f"{worker}: {what}" for worker, what in told.items())
+        error.add_note(f"restarted workers where ranks went on after the run failed ({said})")
 
 
 def _where_ranks_go_on(client: Any, run: str, why: str, there: list[str]) -> list[str]:
