@@ -187,8 +187,8 @@ def test_what_is_free_is_the_limit_of_large_calls(monkeypatch):
 def test_without_a_limit_only_what_is_surely_too_much_is_refused(name, monkeypatch):
     graph = large()
     needed = TAKEN[name]["cpu"](graph)
-    surely = int(needed / call_memory.TIMES_TAKEN.get(name, 1))
-    assert (surely < needed) == (name == "multilevel_label_propagation")  # others are nearly exact
+    loose = name == "multilevel_label_propagation"  # figures of others are nearly exact
+    surely = int(needed / call_memory.TIMES_TAKEN) if loose else needed
     monkeypatch.setattr(call_memory, "LITTLE", 0)
     monkeypatch.setattr(call_memory, "memory_free", lambda device: surely)
     CALLS[name](graph)

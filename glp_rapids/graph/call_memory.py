@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
 
 
-# How many times what a call took its figure was at the most.
-TIMES_TAKEN = {"multilevel_label_propagation": 2.4, "find_clusters": 2.4}
+# How many times what levels, or clusters, took their figure was at the most.
+TIMES_TAKEN = 2.4
 
 
 class Moment(NamedTuple):
@@ -192,15 +192,17 @@ def check_clusters(graph: BaseGraph, part: Part, limit: int | None) -> None:
         needed += lists_there(graph, graph.device)
     elif needed < LITTLE:
         return
-    check_room("find_clusters", graph, graph.device, needed, limit)
+    check_room("find_clusters", graph, graph.device, needed, limit, TIMES_TAKEN)
 
 
 def check_room(
-    function: str, graph: BaseGraph, device: DeviceName, needed: int, limit: int | None
-) -> None:
-    """Raise if a call takes more than a limit, or than is free where it is None.
+    function: str, graph: BaseGraph, device: DeviceName, needed: int, limit: int | None,
+    times: float = 1.0,
+) -> None:  # fmt: skip
+    """Raise if a call takes more than a limit, or surely more than is free where it is None.
 
     ``needed``: its bytes; under a limit with those of the graph, which are there already.
+    ``times``: how many times what is taken they may be.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def check_room(
     room = limit
     if limit is None:
         room = free_on_gpu() if device == "gpu" else memory_free("cpu")
-        needed = int(needed / TIMES_TAKEN.get(function, 1))
+        needed = int(needed / times)
         if room is None:
             return
     if needed <= room:
@@ -219,7 +221,7 @@ def check_room(
     mend = "free some, or pass a memory_limit that is higher"
     if limit is not None:
         which, takes, mend = f"memory_limit={limit:,} bytes is", "up to", "raise it"
-    elif function in TIMES_TAKEN:
+    elif times > 1:
         takes = "at least about"
     elsewhere = "; or use host memory: pass graph.to('cpu')" if device == "gpu" else ""
     raise LackOfMemory(
@@ -238,4 +240,5 @@ def check_call(function: str, graph: BaseGraph, limit: int | None, more: int = 0
         needed = TAKEN[function][graph.device](graph) + more * graph.number_of_vertices
         if needed < LITTLE:
             return
-    check_room(function, graph, graph.device, needed, limit)
+    times = TIMES_TAKEN if function == "multilevel_label_propagation" else 1.0
+    check_room(function, graph, graph.device, needed, limit, times)
