@@ -14,7 +14,6 @@ from glp_rapids.fraud import (
     SlidingWindow,
     account_scores,
     cluster_members,
-    clusters,
     evaluate,
     find_clusters,
     suspicious_clusters,
@@ -30,9 +29,7 @@ COLUMNS = {"source": "source", "destination": "destination"}
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("on_host", [-1, clusters.ON_HOST])  # entries of a core summed up there
-def test_clusters_are_the_same_on_a_gpu(monkeypatch, on_host):
-    monkeypatch.setattr(clusters, "ON_HOST", on_host)
+def test_clusters_are_the_same_on_a_gpu():
     sizes = {"accounts": 10_000, "merchants": 1_000, "rings": 12, "towns": 20}
     frame, truth = transactions(100_000, **sizes, seed=2)
     seeds = blacklist(truth, 0.3, seed=2)

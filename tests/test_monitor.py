@@ -34,7 +34,8 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
         assert as_near(scores["score"], cold["score"], 2.01e-4, graph.to("cpu"), known)
         score = watch._state.scores.scores
         is_seed = to_device(to_host(scores["is_seed"]), graph.device)
-        found = grouped(graph, anew.graph("amount"), score, is_seed, watch._settings.limits)
+        units, limits = anew._graph("units"), watch._settings.limits
+        found = grouped(graph, units, score, is_seed, limits, scale=anew._scale)
         members, cluster = to_host(found.member), to_host(found.cluster)
         clusters = [set(members[cluster == i].tolist()) for i in range(cluster.max(initial=-1) + 1)]
         ids = to_pandas(graph.external())

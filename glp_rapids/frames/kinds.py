@@ -307,11 +307,29 @@ def joined(columns: dict[str, Any], kind: Kind) -> Frame:
     # indexes. Where NaN is to be null, it looks for some in each, which takes it a millisecond.
     arrays = [one for one in columns.values() if not hasattr(one, "index")]
     frame = library(kind).DataFrame(columns, nan_as_null=any_nan(arrays))
-    if kind == "cudf.pandas":
-        from cudf.pandas import as_proxy_object
+    return _as_proxy(frame) if kind == "cudf.pandas" else frame
 
-        return as_proxy_object(frame)
-    return frame
+
+def of_arrow(columns: dict[str, np.ndarray], types: dict[str, str], kind: Kind) -> Frame:
+    """Make a frame of cuDF of arrays of the host, as Arrow has them, which it takes in sooner.
+
+    ``types``: of what are no numbers, "string" or "list<string>". NaN becomes null.
+    """
+    import pyarrow
+
+    of = {"string": pyarrow.string(), "list<string>": pyarrow.list_(pyarrow.string())}
+    table = {
+        name: pyarrow.array(values, of.get(types.get(name, "")), from_pandas=True)
+        for name, values in columns.items()
+    }
+    frame = library(kind).DataFrame.from_arrow(pyarrow.table(table))
+    return _as_proxy(frame) if kind == "cudf.pandas" else frame
+
+
+def _as_proxy(frame: Frame) -> Frame:
+    from cudf.pandas import as_proxy_object
+
+    return as_proxy_object(frame)
 
 
 def _joined(series: dict[str, pd.Series]) -> pd.DataFrame:

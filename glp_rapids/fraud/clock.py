@@ -20,6 +20,9 @@ Array = Any
 PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
 # Where such a count since 1970 was in 2001; at five times that it will be 2128.
 SINCE_1970 = {"s": 10**9, "ms": 10**12, "us": 10**15}
+# Microseconds of a unit of dates, or units of a microsecond.
+UNITS = {"datetime64[s]": (10**6, 1), "datetime64[ms]": (1000, 1), "datetime64[us]": (1, 1),
+         "datetime64[ns]": (1, 1000)}  # fmt: skip
 NUMBERS, DATES, ZONED = "numbers", "datetime64", "datetime64 with a time zone"
 EXACT = 2**53
 EARLIEST = -(2**63) + 1  # of datetime64; what is below stands for NaT
@@ -44,17 +47,27 @@ def times(column, label, time_unit, known=None):
         # as pandas does it, which takes longer for a few rows
         return column.to_numpy().astype("datetime64[us]").astype(np.int64), kind
     if kind != NUMBERS:
-        # To ask cuDF for nothing takes it a millisecond; so does another unit, as it looks whether
-        # all fit, and it would cut nanoseconds before 1970 towards 0, not down as NumPy does.
-        if column.dtype == "datetime64[ns]":
-            return kinds.to_array(column.astype("int64")) // 1000, kind
-        if column.dtype != "datetime64[us]":
-            column = column.astype("datetime64[us]")
-        return kinds.to_array(column.astype("int64")), kind
+        return _microseconds(column), kind
     time = kinds.to_array(column).astype(np.float64)
     if time.size:
         _check_numbers(time, label, time_unit)
     return time, kind
+
+
+def _microseconds(column):
+    """Return dates of cuDF, or of a pandas type that is not NumPy's, as int64 microseconds.
+
+    To ask cuDF for nothing takes it a millisecond; so does another unit, as it looks whether all
+    fit, and it would cut nanoseconds before 1970 towards 0, not down as NumPy does.
+    """
+    if str(column.dtype) in UNITS:
+        times, parts = UNITS[str(column.dtype)]
+        counts, most = kinds.to_array(column.astype("int64")), EARLIEST // times
+        if times == 1:
+            return counts if parts == 1 else counts // parts
+        if all_true((counts > most) & (counts < -most)):
+            return counts * times
+    return kinds.to_array(column.astype("datetime64[us]").astype("int64"))
 
 
 def _kind(dtype, label):

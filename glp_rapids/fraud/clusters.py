@@ -13,7 +13,7 @@ merchant out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Unpack
 
@@ -23,9 +23,8 @@ from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_share, is_integer, shown
 from glp_rapids.common.progress import Progress, Report
 from glp_rapids.common.scans import integer_sum, places_where
-from glp_rapids.common.segments import integer_sums, segment_sums
 from glp_rapids.common.sizes import as_bytes
-from glp_rapids.device import array_module, to_device, to_host
+from glp_rapids.device import to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.agreement import agreed
@@ -33,14 +32,13 @@ from glp_rapids.fraud.cores import connected_core, largest_core
 from glp_rapids.fraud.known import Known, known_accounts, marked
 from glp_rapids.fraud.placing import Transfers, prepared, telling, where_it_fits
 from glp_rapids.fraud.scores import Rule, checked, column, more_of, score_frame
-from glp_rapids.fraud.totals import row_weights
+from glp_rapids.fraud.totals import row_weights, traded_inside
 from glp_rapids.graph.call_memory import Part, check_clusters
 from glp_rapids.graph.graph import Graph
-from glp_rapids.graph.subgraph import Groups, induced, inside, masked
+from glp_rapids.graph.subgraph import Groups, induced
 from glp_rapids.ingest.options import EdgeOptions
 
 Array = Any
-ON_HOST = 1 << 16  # entries: 57,000 took 11.3 ms there, 14.5 on an H100; more, 22.6 and 17.1
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
@@ -163,7 +161,7 @@ def find_clusters(
     limits = Limits(minimum_size, minimum_score, minimum_share, minimum_partners)
     rule, most = checked(damping, tol, max_iter), as_bytes("memory_limit", memory_limit)
     with telling(progress, "find_clusters") as tell:
-        transfers = prepared(graph, edges, "find_clusters", most, more_of(seeds), tell)
+        transfers = prepared(graph, edges, "find_clusters", most, more_of(seeds), tell, True)
         sellers = marked(transfers.graph, merchants, "merchants")
         known = known_accounts(transfers.graph, seeds, good, absent, hubs)
         work = partial(_findings, known, sellers, rule, limits, tell)
@@ -175,7 +173,7 @@ def _findings(
     transfers: Transfers,
 ) -> Findings:  # fmt: skip
     """Score accounts, and find the clusters among them."""
-    graph, values = transfers.graph, transfers.amounts
+    graph, units = transfers.graph, transfers.amounts
     if sellers is not None:
         sellers = to_device(sellers, graph.device)
     scores = score_frame(graph, known.to(graph), rule, tell=tell)
@@ -183,11 +181,11 @@ def _findings(
     close = _close(score, limits)
     part = Part(
         close.size, min(integer_sum(graph.degree[close]), close.size**2), graph.index_dtype,
-        graph.weights if values is None else values.weights,
+        graph.weights if units is None else units.weights,
     )  # fmt: skip
     check_clusters(graph, part, transfers.limit)
-    groups = grouped(graph, values, score, is_seed, limits, sellers, tell=tell)
-    frames = frames_of(groups, graph, score, is_seed, dict(scores.attrs["glp"]))
+    found = grouped(graph, units, score, is_seed, limits, sellers, transfers.scale, tell)
+    frames = frames_of(found, graph, dict(scores.attrs["glp"]))
     return Findings(*frames, scores)
 
 
@@ -212,79 +210,91 @@ class Limits:
 
 
 class Clusters(NamedTuple):
-    """Clusters, the most suspicious first, and who is in them, by ascending vertex.
+    """Clusters, the most suspicious first, and who is in them, by ascending vertex; on the host.
 
-    Members lie where the graph does, the columns there or in host memory.
+    Of a member there are its vertex, its cluster, its score, and whether it is a seed.
     """
 
-    member: Array
-    cluster: Array
-    columns: dict[str, Array]
+    member: np.ndarray
+    cluster: np.ndarray
+    score: np.ndarray
+    is_seed: np.ndarray
+    columns: dict[str, np.ndarray]
 
 
 def grouped(
-    transfers: Graph, values: Graph | None, score: Array, is_seed: Array, limits: Limits,
+    transfers: Graph, units: Graph | None, score: Array, is_seed: Array, limits: Limits,
     merchants: Array | None = None, scale: int | None = None, tell: Report | None = None,
 ) -> Clusters:  # fmt: skip
     """Find the clusters among accounts that are scored.
 
-    ``merchants``: marks of those. ``scale``: how many units ``values`` has to an amount of one.
+    ``units``: amounts in whole numbers, of which ``scale`` are an amount of one. ``merchants``:
+    marks of those.
     """
-    xp = array_module(transfers.indptr)
     close = _close(score, limits)
     total = row_weights(transfers)[close]
     least = limits.minimum_share, limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
-    worth = inner if values is None else induced(values, close)
-    community = connected_core(inner, agreed(inner, tell), total, *least)
-    score, is_seed = score[close], is_seed[close]
-    suspect = xp.ones(close.size, dtype=bool) if merchants is None else ~merchants[close]
-    if inner.number_of_edges <= ON_HOST:  # what follows are dozens of operations, on little
-        inner, worth = inner.to("cpu"), worth.to("cpu")
-        close, total, community = map(to_host, (close, total, community))
-        score, is_seed, suspect = map(to_host, (score, is_seed, suspect))
-        xp = np
-    if scale is not None:
-        worth = replace(worth, weights=worth.weights / np.float64(scale), _derived={})
+    pieces = connected_core(inner, agreed(inner, tell), total, *least)
 
-    member = places_where(community >= 0)
-    groups = Groups(community[member], community.size)
-    _warn_of_giants(groups.size, transfers.number_of_vertices)
-    enough = groups.sums(suspect[member]) >= limits.minimum_size
-    enough &= groups.sums(is_seed[member]) > 0
-    member = member[enough[groups.of]]
-    groups = Groups(community[member], community.size)
-    group_of = xp.full(community.size, -1, dtype=np.int64)
-    group_of[member] = groups.of
-    same = inside(inner, group_of)
-    score_sum, staying, trade, value = groups.totals(
-        xp.where(suspect, score, 0.0)[member],
-        segment_sums(masked(inner, same).weights, inner.indptr)[member], total[member],
-        segment_sums(masked(worth, same).weights, inner.indptr)[member],
-    )  # fmt: skip
-    size = groups.sums(suspect[member])
-    mean, value = score_sum / xp.maximum(size, 1), value / 2
-    # by falling score, then by the smallest vertex, which is the order the groups are in
-    order = xp.argsort(-mean, kind="stable")
-    place = xp.empty_like(order)
-    place[order] = xp.arange(order.size)
-    partners = groups.sums(integer_sums(same, inner.indptr)[member])
-    pairs = xp.maximum(groups.size * (groups.size - 1), 1)
-    columns = {
-        "cluster": xp.arange(order.size),
-        "size": size[order],
-        "seeds": groups.sums((is_seed & suspect)[member])[order],
-        "score": mean[order],
-        "value": xp.around(value, 6)[order],
-        "density": (partners / pairs)[order],
-        "share": (staying / xp.where(trade > 0, trade, 1.0))[order],
+    # What follows are dozens of operations on little, which a host has done by then.
+    inside = places_where(pieces.community >= 0)
+    member = close[inside]
+    of = {
+        "group": pieces.community[inside],
+        "partners": pieces.partners[inside],
+        "staying": pieces.trade[inside],
+        "trade": total[inside],
+        "score": score[member],
+        "is_seed": is_seed[member],
     }
+    if units is not None:
+        of["units"] = traded_inside(units, member, of["group"])
     if merchants is not None:
-        columns["merchants"] = (groups.size - size)[order]
-    named = suspect[member]
-    found = close[member][named], place[groups.of][named]
-    return Clusters(*(to_device(one, transfers.device) for one in found), columns)
+        of["merchant"] = merchants[member]
+    of = {name: to_host(values) for name, values in {"member": member, **of}.items()}
+    return _ranked(of, close.size, transfers.number_of_vertices, limits, scale)
+
+
+def _ranked(
+    of: dict[str, np.ndarray], groups: int, vertices: int, limits: Limits, scale: int | None
+) -> Clusters:
+    """Say what clusters there are, given what is known of the members of so many groups."""
+    everybody = Groups(of["group"], groups)
+    _warn_of_giants(everybody.size, vertices)
+    merchant = of.pop("merchant", None)
+    suspect = np.ones(of["group"].size, bool) if merchant is None else ~merchant
+    enough = everybody.sums(suspect) >= limits.minimum_size
+    enough &= everybody.sums(of["is_seed"]) > 0
+    stays = enough[everybody.of]
+    of, suspect = {name: values[stays] for name, values in of.items()}, suspect[stays]
+
+    group = Groups(of["group"], groups)
+    score_sum, staying, trade = group.totals(
+        np.where(suspect, of["score"], 0.0), of["staying"].astype(np.float64), of["trade"]
+    )
+    twice = staying if scale is None else group.sums(of["units"]) / np.float64(scale)
+    size = group.sums(suspect)
+    mean = score_sum / np.maximum(size, 1)
+    # by falling score, then by the smallest vertex, which is the order the groups are in
+    order = np.argsort(-mean, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    pairs = np.maximum(group.size * (group.size - 1), 1)
+    columns = {
+        "cluster": np.arange(order.size),
+        "size": size[order],
+        "seeds": group.sums(of["is_seed"] & suspect)[order],
+        "score": mean[order],
+        "value": np.around(twice / 2, 6)[order],
+        "density": (group.sums(of["partners"]) / pairs)[order],
+        "share": (staying / np.where(trade > 0, trade, 1.0))[order],
+    }
+    if merchant is not None:
+        columns["merchants"] = (group.size - size)[order]
+    named = {name: of[name][suspect] for name in ("member", "score", "is_seed")}
+    return Clusters(cluster=place[group.of][suspect], columns=columns, **named)
 
 
 def _close(score: Array, limits: Limits) -> Array:
@@ -301,15 +311,12 @@ def _warn_of_giants(sizes: Array, vertices: int) -> None:
         )
 
 
-def frames_of(
-    found: Clusters, graph: Graph, score: Array, is_seed: Array, report: dict[str, Any]
-) -> tuple[Frame, Frame]:
+def frames_of(found: Clusters, graph: Graph, report: dict[str, Any]) -> tuple[Frame, Frame]:
     """Make the frames of clusters and of their members."""
-    xp = array_module(score)
-    by_cluster = xp.lexsort(xp.stack([-score[found.member], found.cluster]))
-    member = found.member[by_cluster]
-    columns = {"score": score[member], "is_seed": is_seed[member]}
-    members = graph.frame({"cluster": found.cluster[by_cluster], **columns}, vertex=member)
+    by_cluster = np.lexsort((-found.score, found.cluster))
+    columns = {"cluster": found.cluster, "score": found.score, "is_seed": found.is_seed}
+    columns = {name: values[by_cluster] for name, values in columns.items()}
+    members = graph.frame(columns, vertex=to_device(found.member[by_cluster], graph.device))
     clusters = kinds.to_frame(found.columns, graph.vertices.kind)
     for frame in (clusters, members):
         kinds.set_attributes(frame, dict(report))

@@ -218,7 +218,7 @@ class Monitor:
         facts = tick.alerts.attrs["glp"]
         logger.info(
             "tick %d: %d rows joined, %d left; %d clusters, %d alerts; %.3f s",
-            tick.number, tick.change.added, tick.change.expired, len(tick.clusters),
+            tick.number, tick.change.added, tick.change.expired, tick.number_of_clusters,
             len(tick.alerts), sum(facts["seconds"].values()),
         )  # fmt: skip
         return tick

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.scans import places_where
-from glp_rapids.device import to_host
+from glp_rapids.device import to_device
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud.clusters import Clusters
@@ -24,57 +26,108 @@ ALERTS = {
     "cluster_id": object, "event": object, "parents": object, "joined": np.int64,
     "left": np.int64, "score": np.float64, "delta": np.float64,
 }  # fmt: skip
+_ARROW = {"cluster_id": "string", "event": "string", "parents": "list<string>"}
 _CLUSTERS = {
     "cluster": np.int64, "size": np.int64, "seeds": np.int64, "score": np.float64,
     "value": np.float64, "density": np.float64, "share": np.float64,
 }  # fmt: skip
 
 
-class Tick(NamedTuple):
+class Suspects(NamedTuple):
+    """What frames of clusters and of their members are made of, once somebody looks at them.
+
+    ``ids``: of the members, as the ids of a graph on the host; ``of_kind``: a column of them.
+    """
+
+    ids: VertexIds
+    found: Clusters
+    register: Register
+    of_kind: dict[str, pd.Series]
+    kind: Kind
+
+    def clusters(self) -> Frame:
+        """Make the frame of clusters, in the order in which they were found."""
+        names = np.full(len(self.register.names), "", dtype=object)
+        names[self.found.cluster] = self._names()
+        columns = {"cluster_id": pd.Series(names, dtype=object), **self.found.columns}
+        del columns["cluster"]
+        return kinds.to_frame(columns, self.kind)
+
+    def members(self) -> Frame:
+        """Make the frame of their members, by vertex."""
+        columns = {
+            "cluster_id": pd.Series(self._names(), dtype=object),
+            "score": self.found.score,
+            "is_seed": self.found.is_seed,
+            **self.of_kind,
+        }
+        return kinds.to_frame({**self.ids.take(None, kind=self.kind), **columns}, self.kind)
+
+    def _names(self) -> np.ndarray:
+        """Return the name of each member's cluster."""
+        names = np.empty(len(self.register.names), dtype=object)
+        names[:] = self.register.names
+        return names[self.register.cluster]
+
+
+@dataclass(frozen=True, eq=False)
+class Tick:
     """What an update of a `Monitor` found; frames are of the kind of the batches."""
 
     number: int
     change: Change
     alerts: Frame
     changes: Frame
-    clusters: Frame
-    members: Frame
+    _suspects: Suspects = field(repr=False)
+    _facts: dict[str, Any] = field(repr=False)
+
+    @property
+    def number_of_clusters(self) -> int:
+        """How many clusters there are; no frame is made for that."""
+        return len(self._suspects.register.names)
+
+    @cached_property
+    def clusters(self) -> Frame:
+        """The clusters, made when they are first looked at."""
+        return self._with_facts(self._suspects.clusters())
+
+    @cached_property
+    def members(self) -> Frame:
+        """The members of clusters, made when they are first looked at."""
+        return self._with_facts(self._suspects.members())
+
+    def _with_facts(self, frame: Frame) -> Frame:
+        return kinds.set_attributes(frame, dict(self._facts))
 
 
-def frames_of(
-    graph: Graph, found: Clusters, state: State, score: Array, is_seed: Array,
-    changed: tuple[Array, Array],
-) -> dict[str, Frame]:  # fmt: skip
-    """Make the frames of scores that have changed, of clusters and of their members."""
-    index, previous = places_where(changed[0]), changed[1]
-    register, member, kind = state.register, found.member, graph.vertices.kind
-    changes = {"score": score[index], "previous": previous[index]}
-    changes |= state.scores.kind_columns(index, kind)
-    cluster_id = pd.Series(_names(register)[register.cluster], dtype=object)
-    columns = {"score": score[member], "is_seed": is_seed[member]}
-    columns |= state.scores.kind_columns(member, kind)
-    return {
-        "changes": graph.frame(changes, vertex=index),
-        "clusters": _clusters(register, found, kind),
-        "members": graph.frame({"cluster_id": cluster_id, **columns}, vertex=member),
-    }
+def changes_frame(graph: Graph, state: State, changed: Array, previous: Array) -> Frame:
+    """Make the frame of scores that have changed: of the accounts that are marked."""
+    index = places_where(changed)
+    columns = {"score": state.scores.scores[index], "previous": previous[index]}
+    columns |= state.scores.kind_columns(index, graph.vertices.kind)
+    return graph.frame(columns, vertex=index)
 
 
-def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> dict[str, Frame]:
-    """Make the same of a window without transactions."""
-    none, texts = np.empty(0), pd.Series([], dtype=object)
-    vertex = no_vertices.take(None)
+def suspects_of(graph: Graph, ids: VertexIds, found: Clusters, state: State) -> Suspects:
+    """Keep what the frames of clusters and of their members take."""
+    member = to_device(found.member, graph.device)
+    of_kind = state.scores.kind_columns(member, "pandas")
+    return Suspects(ids, found, state.register, of_kind, graph.vertices.kind)
+
+
+def empty_frames(no_vertices: VertexIds, kind: Kind, state: State) -> tuple[Frame, Suspects]:
+    """Make the same of a window without transactions: changes, and suspects."""
+    none = np.empty(0)
     columns = {name: none.astype(dtype) for name, dtype in _CLUSTERS.items()}
     if state.merchants is not None:
         columns["merchants"] = none.astype(np.int64)
+    nobody = none.astype(np.int64)
+    found = Clusters(nobody, nobody, none, none.astype(bool), columns)
     names = [name for name in state.seeds if name is not None]
     of_kind = {"kind": pd.Series(names[:0])} if names else {}
-    members = {"cluster_id": texts, "score": none, "is_seed": none.astype(bool), **of_kind}
-    return {
-        "changes": kinds.to_frame({**vertex, "score": none, "previous": none, **of_kind}, kind),
-        "clusters": _clusters(Register(), Clusters(none.astype(np.int64), none, columns), kind),
-        "members": kinds.to_frame({**vertex, **members}, kind),
-    }
+    vertex, scores = no_vertices.take(None), {"score": none, "previous": none}
+    changes = kinds.to_frame({**vertex, **scores, **of_kind}, kind)
+    return changes, Suspects(no_vertices, found, Register(), of_kind, kind)
 
 
 def alerts_frame(alerts: dict[str, list], kind: Kind) -> Frame:
@@ -98,22 +151,7 @@ def _alerts(alerts: dict[str, list], kind: Kind) -> Frame:
     for name, values in alerts.items():
         column = np.fromiter(values, ALERTS[name], len(values))  # lists stay lists
         columns[name] = column[order]
-        if column.dtype == object:
-            columns[name] = pd.Series(column[order], dtype=object)
-    return kinds.to_frame(columns, kind)
-
-
-def _clusters(register: Register, found: Clusters, kind: Kind) -> Frame:
-    """Make the frame of clusters, in the order in which they were found."""
-    names = np.full(len(register.names), "", dtype=object)
-    if found.member.size:
-        names[to_host(found.cluster)] = _names(register)[register.cluster]
-    columns = {"cluster_id": pd.Series(names, dtype=object), **found.columns}
-    del columns["cluster"]
-    return kinds.to_frame(columns, kind)
-
-
-def _names(register: Register) -> np.ndarray:
-    names = np.empty(len(register.names), dtype=object)
-    names[:] = register.names
-    return names
+    if kind != "pandas":
+        return kinds.of_arrow(columns, _ARROW, kind)
+    texts = {name: pd.Series(columns[name], dtype=object) for name in _ARROW}
+    return kinds.to_frame(columns | texts, kind)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids.common.scans import places_where
-from glp_rapids.device import array_module, device_of, to_host
+from glp_rapids.device import array_module, device_of, to_device, to_host
 from glp_rapids.frames import kinds
-from glp_rapids.frames.kinds import Kind
+from glp_rapids.frames.kinds import Column, Kind
 from glp_rapids.fraud import sorted_ids
 from glp_rapids.fraud.clusters import Clusters
 from glp_rapids.fraud.engines import Batch
@@ -139,10 +140,20 @@ class Laps:
         self._last = now
 
 
-def named(state: State, graph: Graph, found: Clusters) -> tuple[State, dict[str, list]]:
-    """Name the clusters that were found after those of the tick before."""
-    columns = (column.at(found.member) for column in graph.vertices.columns)
-    ids = pd.DataFrame({i: pd.Series(kinds.on_host(one)) for i, one in enumerate(columns)})
-    cluster, score = to_host(found.cluster), to_host(found.columns["score"])
-    register, changes = carried(state.register, ids, cluster, score, state.tick)
-    return state._replace(register=register), changes.alerts
+def named(
+    state: State, graph: Graph, found: Clusters
+) -> tuple[State, VertexIds, dict[str, list]]:
+    """Name the clusters that were found after those of the tick before; give members' ids, too."""
+    member = to_device(found.member, graph.device)
+    ids = replace(graph.vertices, columns=tuple(
+        replace(one, values=_on_host(one.at(member)), _kept={}) for one in graph.vertices.columns
+    ))  # fmt: skip
+    columns = pd.DataFrame({i: pd.Series(one.values) for i, one in enumerate(ids.columns)})
+    score = found.columns["score"]
+    register, changes = carried(state.register, columns, found.cluster, score, state.tick)
+    return state._replace(register=register), ids, changes.alerts
+
+
+def _on_host(ids: Column) -> Column:
+    """Bring ids to host memory: integers as an array."""
+    return kinds.on_host(ids) if hasattr(ids, "index") else to_host(ids)

@@ -16,7 +16,14 @@ from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud import clock, parts
 from glp_rapids.fraud import seeds as seed_lists
 from glp_rapids.fraud.clusters import grouped
-from glp_rapids.fraud.monitor_frames import Tick, alerts_frame, empty_frames, frames_of
+from glp_rapids.fraud.monitor_frames import (
+    Suspects,
+    Tick,
+    alerts_frame,
+    changes_frame,
+    empty_frames,
+    suspects_of,
+)
 from glp_rapids.fraud.monitor_options import Settings
 from glp_rapids.fraud.monitor_state import Delivery, Laps, State, index_since, named, score_changes
 from glp_rapids.fraud.names import carried
@@ -49,7 +56,7 @@ def next_state(
     facts = {"tick": state.tick, "device": window.device, **change._asdict()}
     if not len(window):
         return _emptied(window, state, change, facts, laps)
-    graph, values = window._graph(settings.weight), window._graph("units")
+    graph, units = window._graph(settings.weight), window._graph("units")
     laps.lap("graph")
     state, place = _scored(window, settings, state, graph, tell)
     _warn_without_seeds(before, state, first)
@@ -59,15 +66,16 @@ def next_state(
     if merchants is not None:
         sellers = module_on(graph.device).zeros(score.size, dtype=bool)
         sellers[seed_lists.index_of(merchants, graph, "merchants")] = True
-    found = grouped(graph, values, score, is_seed, settings.limits, sellers, window._scale, tell)
+    found = grouped(graph, units, score, is_seed, settings.limits, sellers, window._scale, tell)
     laps.lap("clusters")
     facts |= state.scores.facts()
-    state, alerts = named(state, graph, found)
+    state, ids, alerts = named(state, graph, found)
     changed, previous = score_changes(before, place, state.scores, settings.rule.tol)
     if sellers is not None:
         changed &= ~sellers
-    frames = frames_of(graph, found, state, score, is_seed, (changed, previous))
-    return state, _tick(window, state, change, alerts, frames, facts, laps)
+    changes = changes_frame(graph, state, changed, previous)
+    suspects = suspects_of(graph, ids, found, state)
+    return state, _tick(window, state, change, alerts, changes, suspects, facts, laps)
 
 
 def _warn_without_seeds(before: parts.Parts | None, state: State, first: bool) -> None:
@@ -126,20 +134,20 @@ def _emptied(
         register=register, scores=None, vertices=None, places=None, mark=window.mark()
     )
     kind = window._state.kind or "pandas"
-    frames = empty_frames(window._reader.no_vertices, kind, state)
-    return state, _tick(window, state, change, changes.alerts, frames, facts, laps)
+    nothing = empty_frames(window._reader.no_vertices, kind, state)
+    return state, _tick(window, state, change, changes.alerts, *nothing, facts, laps)
 
 
 def _tick(
-    window: SlidingWindow, state: State, change: Change, alerts: dict[str, list],
-    frames: dict[str, Frame], facts: dict[str, Any], laps: Laps,
+    window: SlidingWindow, state: State, change: Change, alerts: dict[str, list], changes: Frame,
+    suspects: Suspects, facts: dict[str, Any], laps: Laps,
 ) -> Tick:  # fmt: skip
-    frames = {"alerts": alerts_frame(alerts, (window._state.kind or "pandas")), **frames}
+    became = alerts_frame(alerts, (window._state.kind or "pandas"))
     laps.lap("frames")
     facts["seconds"] = laps.seconds
-    for frame in frames.values():
+    for frame in (became, changes):
         kinds.set_attributes(frame, dict(facts))
-    return Tick(state.tick, change, **frames)
+    return Tick(state.tick, change, became, changes, suspects, facts)
 
 
 def scores_frame(state: State, rule: Rule) -> Frame:

@@ -21,6 +21,7 @@ Result = TypeVar("Result")
 class Transfers(NamedTuple):
     """The graph of transfers and, of a window, that of amounts; and the limit that holds there.
 
+    ``scale``: of so many units amounts are whole numbers; None: they are what they are.
     ``function``: whose call it is, named in `call_memory.TAKEN`. ``limit`` is in bytes, None: what
     is free; ``more``: bytes of each vertex that the call takes besides.
     """
@@ -30,6 +31,7 @@ class Transfers(NamedTuple):
     function: str | None = None
     limit: int | None = None
     more: int = 0
+    scale: int | None = None
 
     def on_host(self) -> Transfers:
         """Return the same in host memory, of which a limit that was meant for a GPU says nothing.
@@ -48,16 +50,18 @@ class Transfers(NamedTuple):
 
 def prepared(
     graph: Any, edges: dict[str, Any], function: str | None = None, limit: int | None = None,
-    more: int = 0, tell: Report | None = None,
+    more: int = 0, tell: Report | None = None, whole: bool = False,
 ) -> Transfers:  # fmt: skip
     """Return the graphs of a call where it fits a limit; see `Transfers`.
+
+    ``whole``: the amounts of a window are to be whole numbers.
 
     Raises
     ------
     LackOfMemory
         It is to be done on a CPU, and takes more than the limit, or than is free.
     """
-    amounts = None
+    amounts = scale = None
     if isinstance(graph, SlidingWindow):
         if edges:
             refuse_unknown(edges, EdgeOptions.__annotations__)
@@ -67,7 +71,8 @@ def prepared(
         placed = Placed(graph.graph("transfers"), limit)
         if function is not None and placed.graph.device == "gpu":
             placed = moved_within(function, placed.graph, limit, more)
-        amounts = graph.graph("amount").to(placed.graph.device)
+        scale = graph._scale if whole else None
+        amounts = graph._graph("units" if whole else "amount").to(placed.graph.device)
     else:
         if not isinstance(graph, BaseGraph) and edges.get("weight") is None:
             edges = {"multigraph": ByDefault("keep"), **edges}
@@ -76,7 +81,7 @@ def prepared(
         raise ValueError("the graph is directed; clusters and scores need directed=False")
     if function is not None and placed.graph.device == "cpu":
         check_call(function, placed.graph, placed.limit, more)
-    return Transfers(placed.graph.to_graph(), amounts, function, placed.limit, more)
+    return Transfers(placed.graph.to_graph(), amounts, function, placed.limit, more, scale)
 
 
 def where_it_fits(transfers: Transfers, work: Callable[[Transfers], Result]) -> Result:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glp_rapids.common.scans import integer_sum, number_where
-from glp_rapids.common.segments import segment_ids, segment_offsets, segment_sums
+from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import Graph
 from glp_rapids.jit.parallel import threads_available
@@ -112,6 +112,23 @@ def _by_a_gpu(graph: Graph) -> Array:
         graph.indices, weights, first_row, sums,
     )  # fmt: skip
     return sums.astype(np.float64)
+
+
+def traded_inside(graph: Graph, rows: Array, group: Array) -> Array:
+    """Sum, of some rows, the weights of entries to others of the same group; rows ascend.
+
+    Weights are integers, and 64 bits hold all of them together.
+    """
+    if graph.device == "gpu":
+        # Numba takes longer to import than a small graph takes to build
+        from glp_rapids.fraud.kernels import gpu_traded
+
+        return gpu_traded.traded_inside(graph, rows, group)
+    of, entry, offsets = entries_of(graph, rows)
+    other = graph.indices[entry]
+    place = np.minimum(np.searchsorted(rows, other), rows.size - 1)
+    inside = (rows[place] == other) & (place != of) & (group[place] == group[of])
+    return integer_sums(np.where(inside, graph.weights[entry], 0), offsets)
 
 
 def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:

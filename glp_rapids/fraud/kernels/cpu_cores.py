@@ -89,18 +89,18 @@ def _fall_apart(indptr, indices, agreed, community, parent, stop):
 
 @jit
 def cut_cores(
-    indptr, indices, weights, least_partners, least_trade, agreed, community, stop
-):  # fmt: skip
+    indptr, indices, weights, least_partners, least_trade, agreed, community, partners, trade, stop
+):
     """Cut communities down to cores.
 
     ``weights`` of no elements: each entry weighs one; else integers. ``least_trade``: what each
     vertex must keep inside. ``agreed``: marks of the entries that pieces hang together by; of no
     elements: communities stay in one piece, else they are looked for until each is a core.
-    ``community``: of every vertex, -1 for none. Ends early once ``stop[0]`` is not 0, and what is
-    there then means nothing.
+    ``community``: of every vertex, -1 for none. ``partners``, ``trade``: of its members, what they
+    have inside in the end. Ends early once ``stop[0]`` is not 0, and what is there then means
+    nothing.
     """
     size = community.size
-    partners, trade = np.empty(size, np.int64), np.empty(size, np.int64)
     queue, left = np.empty(size, np.int64), np.empty(size, np.int64)
     again = True
     while again and stop[0] == 0:
