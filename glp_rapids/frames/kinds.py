@@ -310,6 +310,15 @@ def joined(columns: dict[str, Any], kind: Kind) -> Frame:
     return _as_proxy(frame) if kind == "cudf.pandas" else frame
 
 
+def texts(values: np.ndarray, kind: Kind) -> Any:
+    """Make a Series of texts without nulls, given as objects of the host."""
+    if kind == "pandas":
+        return pd.Series(values, dtype=object)
+    import pyarrow
+
+    return library(kind).Series(pyarrow.array(values, pyarrow.string()))
+
+
 def of_arrow(columns: dict[str, np.ndarray], types: dict[str, str], kind: Kind) -> Frame:
     """Make a frame of cuDF of arrays of the host, as Arrow has them, which it takes in sooner.
 

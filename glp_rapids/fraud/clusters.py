@@ -261,31 +261,24 @@ def _ranked(
     of: dict[str, np.ndarray], groups: int, vertices: int, limits: Limits, scale: int | None
 ) -> Clusters:
     """Say what clusters there are, given what is known of the members of so many groups."""
-    everybody = Groups(of["group"], groups)
-    _warn_of_giants(everybody.size, vertices)
-    merchant = of.pop("merchant", None)
-    suspect = np.ones(of["group"].size, bool) if merchant is None else ~merchant
-    enough = everybody.sums(suspect) >= limits.minimum_size
-    enough &= everybody.sums(of["is_seed"]) > 0
-    stays = enough[everybody.of]
-    of, suspect = {name: values[stays] for name, values in of.items()}, suspect[stays]
-
     group = Groups(of["group"], groups)
+    _warn_of_giants(group.size, vertices)
+    merchant = of.get("merchant")
+    suspect = np.ones(of["group"].size, bool) if merchant is None else ~merchant
+    size, seeds = group.sums(suspect), group.sums(of["is_seed"])
     score_sum, staying, trade = group.totals(
         np.where(suspect, of["score"], 0.0), of["staying"].astype(np.float64), of["trade"]
     )
     twice = staying if scale is None else group.sums(of["units"]) / np.float64(scale)
-    size = group.sums(suspect)
     mean = score_sum / np.maximum(size, 1)
-    # by falling score, then by the smallest vertex, which is the order the groups are in
-    order = np.argsort(-mean, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
     pairs = np.maximum(group.size * (group.size - 1), 1)
+    # by falling score, then by the smallest vertex, which is the order the groups are in
+    enough = np.flatnonzero((size >= limits.minimum_size) & (seeds > 0))
+    order = enough[np.argsort(-mean[enough], kind="stable")]
     columns = {
         "cluster": np.arange(order.size),
         "size": size[order],
-        "seeds": group.sums(of["is_seed"] & suspect)[order],
+        "seeds": (seeds if merchant is None else group.sums(of["is_seed"] & suspect))[order],
         "score": mean[order],
         "value": np.around(twice / 2, 6)[order],
         "density": (group.sums(of["partners"]) / pairs)[order],
@@ -293,8 +286,12 @@ def _ranked(
     }
     if merchant is not None:
         columns["merchants"] = (group.size - size)[order]
-    named = {name: of[name][suspect] for name in ("member", "score", "is_seed")}
-    return Clusters(cluster=place[group.of][suspect], columns=columns, **named)
+    place = np.full(group.size.size, -1)
+    place[order] = columns["cluster"]
+    cluster = place[group.of]
+    named = suspect & (cluster >= 0)
+    about = {name: of[name][named] for name in ("member", "score", "is_seed")}
+    return Clusters(cluster=cluster[named], columns=columns, **about)
 
 
 def _close(score: Array, limits: Limits) -> Array:

@@ -49,14 +49,14 @@ class Suspects(NamedTuple):
         """Make the frame of clusters, in the order in which they were found."""
         names = np.full(len(self.register.names), "", dtype=object)
         names[self.found.cluster] = self._names()
-        columns = {"cluster_id": pd.Series(names, dtype=object), **self.found.columns}
+        columns = {"cluster_id": kinds.texts(names, self.kind), **self.found.columns}
         del columns["cluster"]
         return kinds.to_frame(columns, self.kind)
 
     def members(self) -> Frame:
         """Make the frame of their members, by vertex."""
         columns = {
-            "cluster_id": pd.Series(self._names(), dtype=object),
+            "cluster_id": kinds.texts(self._names(), self.kind),
             "score": self.found.score,
             "is_seed": self.found.is_seed,
             **self.of_kind,

@@ -28,8 +28,10 @@ class Groups:
         present[keys] = True
         ranks = xp.cumsum(present)
         self.of = (ranks - 1)[keys]
-        self._order = xp.argsort(self.of, kind="stable")
         number = int(ranks[-1]) if possible else 0
+        # NumPy sorts what has 16 bits by radix
+        small = xp is np and number <= 1 << 16
+        self._order = xp.argsort(self.of.astype(np.uint16) if small else self.of, kind="stable")
         self._ends = xp.searchsorted(self.of[self._order], xp.arange(number + 1))
         self.size = self._ends[1:] - self._ends[:-1]
 
