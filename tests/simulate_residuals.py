@@ -8,7 +8,7 @@ import simulated_threads
 
 from glp_rapids import as_graph
 from glp_rapids.fraud import cores, residual_engines, totals
-from glp_rapids.fraud.kernels import gpu_cores, gpu_pushes, gpu_residuals
+from glp_rapids.fraud.kernels import gpu_cores, gpu_pushes, gpu_residuals, gpu_traded
 from glp_rapids.fraud.residual_engines import ArrayEngine, GpuEngine
 from glp_rapids.fraud.system import Fixed, System
 from glp_rapids.graph import subgraph
@@ -68,6 +68,11 @@ def main():
         if graph.weights is None or graph.weights.dtype.kind == "i":
             compared += 1
             different += not np.array_equal(totals._by_a_gpu(graph), graph.row_weights())
+        if graph.weights is not None and graph.weights.dtype.kind == "i":
+            rows = np.arange(0, graph.number_of_vertices, 2)
+            given, compared = (graph, rows, rows % 3), compared + 1
+            one, other = totals.traded_inside(*given), gpu_traded.traded_inside(*given)
+            different += not np.array_equal(one, other)
         for residual_engines.PUSH_GPU in (1, 16) if graph.weights is None else ():
             compared += 1
             both = [pushed(engine(system), numbers, found) for engine in (GpuEngine, ArrayEngine)]

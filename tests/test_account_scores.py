@@ -19,7 +19,7 @@ from test_scores import decades
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import account_scores, explain, totals
-from glp_rapids.fraud.kernels import cpu_pushes
+from glp_rapids.fraud.kernels import cpu_pushes, gpu_traded
 from glp_rapids.fraud.residual_engines import ArrayEngine, CpuEngine, GpuEngine
 from glp_rapids.fraud.score_state import ScoreState, settle
 from glp_rapids.fraud.system import Fixed, System
@@ -115,7 +115,7 @@ def test_loops_and_whole_arrays_do_the_same(pairs, seeds):
 
 def test_the_simulator_gives_the_residuals_of_a_cpu():
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-    assert simulated("simulate_residuals.py") == "0 of 17 differ"
+    assert simulated("simulate_residuals.py") == "0 of 18 differ"
 
 
 @pytest.mark.parametrize("capability", [(9, 0), *exhaustive(((7, 5),), ((10, 0),))])
@@ -134,8 +134,8 @@ def test_the_kernel_of_residuals_compiles(capability, monkeypatch):
         code, _ = cuda.compile_ptx(kernel.py_func, types, device=False, cc=capability)
         launched.append(code)
 
-    for name in ("launch", "launch_together"):
-        monkeypatch.setattr(f"glp_rapids.jit.launch.{name}", compile_instead)
+    for name in ("launch.launch", "launch.launch_together", "items.launch"):
+        monkeypatch.setattr(f"glp_rapids.jit.{name}", compile_instead)
     monkeypatch.setattr("glp_rapids.jit.cuda.multiprocessors", lambda: 1)
     for dtype in (np.int64, np.float32):
         graph = graph_of([(0, 1, 2), (1, 2, 1)])
@@ -145,7 +145,8 @@ def test_the_kernel_of_residuals_compiles(capability, monkeypatch):
         GpuEngine(system).push(system.clamp, system.clamp, 0, 1, 1)
         if dtype == np.int64:
             totals._by_a_gpu(graph)
-    assert len(launched) == 5
+            gpu_traded.traded_inside(graph, np.arange(3), np.zeros(3, np.int64))
+    assert len(launched) == 6
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in launched)
     assert not any("fma.rn.f64" in code for code in launched)
 

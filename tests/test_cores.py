@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from glp_rapids import as_graph
+from glp_rapids.device import to_device, to_host
 from glp_rapids.fraud import cores
 from glp_rapids.fraud.kernels import cpu_cores
+from glp_rapids.fraud.totals import traded_inside
 from glp_rapids.graph import subgraph, subgraph_cpu
 
 WEIGHTS = (None, np.int64, np.float32)
@@ -117,3 +120,23 @@ def test_what_is_cut_out_is_what_a_matrix_slices(dtype, share):
     else:
         assert found.weights.dtype == dtype
         assert found.weights.tolist() == expected.data.tolist()
+
+
+@given(
+    seed=st.integers(0, 2**32), groups=st.integers(1, 3), number=st.integers(0, 20),
+    index=st.sampled_from([np.int32, np.int64]),
+)  # fmt: skip
+def test_what_is_traded_inside_groups(device, seed, groups, number, index):
+    random = np.random.default_rng(seed)
+    graph = drawn(random, 20, 60, np.int64)
+    graph = replace(graph, indices=graph.indices.astype(index), _derived={})
+    rows = np.sort(random.permutation(graph.number_of_vertices)[:number])
+    group = random.integers(0, groups, rows.size)
+    of = dict(zip(rows.tolist(), group.tolist(), strict=True))
+    expected = dict.fromkeys(of, 0)
+    for v, u, weight in zip(graph.row_indices(), graph.indices, graph.weights, strict=True):
+        if u != v and v in of and of[v] == of.get(u):
+            expected[v] += weight
+    given = (to_device(values, device) for values in (rows, group))
+    found = traded_inside(graph.to(device), *given)
+    assert to_host(found).tolist() == list(expected.values())

@@ -162,11 +162,12 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
     assert "fma.rn" not in code
 
 
-# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold.
+# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold. What is launched
+# for packed lists of others is shipped (`test_shipped`).
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("scheme", "weights", "index_type"),
-    [("packed", None, np.int32), ("packed", None, np.int64), ("cgr", 2.5, np.int32)],
+    [("packed", None, np.int64), ("cgr", 2.5, np.int32)],
 )
 def test_the_persistent_kernel_compiles_for_compressed_lists(
     monkeypatch, scheme, weights, index_type

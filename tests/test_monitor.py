@@ -1,10 +1,12 @@
 """A monitor beside windows made anew at every tick."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from exact_scores import as_near, times_as_far
-from monitors import assert_same_state, assert_same_tick, batches, monitor, to_pandas
+from monitors import TABLES, assert_same_state, assert_same_tick, batches, monitor, to_pandas
 from test_names import twin
 
 from glp_rapids.device import to_device, to_host
@@ -60,6 +62,40 @@ def test_every_tick_is_what_a_window_made_anew_says(device, kind):
             np.testing.assert_array_equal(changes["previous"], changed["score_y"])
         before = scores
     assert {"new", "grown", "shrunk", "gone"} <= events
+
+
+def test_frames_of_suspects_are_those_of_their_tick_whenever_somebody_looks(device):
+    parts, seeds = batches(kind="strings")
+    watches = [monitor(seeds, device), monitor(seeds, device)]
+    before = []
+    for part in parts[:30]:
+        one, other = (watch.update(part) for watch in watches)
+        assert len(one.members) >= len(one.clusters) == one.number_of_clusters
+        before.append((one, other))
+    assert before[-1][0].number_of_clusters > 1
+    for one, other in before:  # of which nobody has looked at the other one's
+        assert_same_tick(one, pickle.loads(pickle.dumps(other)))
+        assert other.members is other.members
+        assert other.members.attrs["glp"] == other.alerts.attrs["glp"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["integers", "strings", "dates"])
+def test_frames_of_cudf_have_the_types_of_batches(cudf, kind):
+    parts, seeds = batches(kind=kind)
+    watch = monitor(seeds, "gpu")
+    for part in parts[:30]:
+        batch = cudf.from_pandas(part)
+        tick = watch.update(batch)
+    assert len(tick.members)
+    assert all(isinstance(getattr(tick, name), cudf.DataFrame) for name in TABLES)
+    assert tick.members["vertex"].dtype == tick.changes["vertex"].dtype == batch["source"].dtype
+    text = cudf.Series(["a"]).dtype
+    assert tick.alerts["cluster_id"].dtype == tick.alerts["event"].dtype == text
+    assert tick.clusters["cluster_id"].dtype == tick.members["cluster_id"].dtype == text
+    together = tick.members.merge(tick.clusters, on="cluster_id")
+    assert len(together) == len(tick.members)
+    assert len(tick.members.merge(tick.alerts, on="cluster_id", how="left")) == len(tick.members)
 
 
 def test_a_large_account_that_is_listed_has_changed(device):
