@@ -162,8 +162,8 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
     assert "fma.rn" not in code
 
 
-# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold. What is launched
-# for packed lists of others is shipped (`test_shipped`).
+# Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold. What packed
+# lists of others launch is shipped (`test_shipped`).
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("scheme", "weights", "index_type"),
