@@ -42,12 +42,12 @@ PARTS = {
     "traversal": ["traversal_gpu"],
     "communities": ["call_memory", "contract", "multilevel", "shipped_multilevel"],
     "frames": [
-        "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "docstrings",
-        "edges", "explain", "features", "fraud", "fraud_gpu", "id_words", "ids_asked", "ingest",
-        "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy", "ingest_gpu_refused", "known",
-        "mapped", "monitor", "monitor_folder", "monitor_options", "networkx_propagation",
-        "row_kernels", "score_progress", "window", "window_clock", "window_graph", "window_ids",
-        "window_kept", "window_moves",
+        "account_scores", "bench_traversal", "bench_window", "cli_warmup", "copies", "cores",
+        "docstrings", "edges", "explain", "features", "fraud", "fraud_gpu", "id_words",
+        "ids_asked", "ingest", "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy",
+        "ingest_gpu_refused", "known", "mapped", "monitor", "monitor_folder", "monitor_options",
+        "networkx_propagation", "row_kernels", "score_progress", "window", "window_clock",
+        "window_graph", "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
 # Whose tests are in groups for a process each: of one kernel, which is then compiled once, or of

@@ -14,7 +14,7 @@ import pyarrow as pa
 import glp_rapids
 from glp_rapids import fraud, metrics
 from glp_rapids.fraud.clusters import ClusterOptions
-from glp_rapids.ingest.options import EdgeOptions
+from glp_rapids.ingest.options import EdgeOptions, EgoEdgeOptions, PathEdgeOptions
 from glp_rapids.propagation.estimate import EstimateOptions
 from glp_rapids.propagation.options import SweepOptions
 
@@ -181,6 +181,8 @@ CALLS = {
 }
 UNPACKED = {
     "EdgeOptions": EdgeOptions,
+    "EgoEdgeOptions": EgoEdgeOptions,
+    "PathEdgeOptions": PathEdgeOptions,
     "SweepOptions": SweepOptions,
     "ClusterOptions": ClusterOptions,
     "EstimateOptions": EstimateOptions,

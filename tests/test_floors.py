@@ -23,6 +23,7 @@ FLOORS = (
     ("compression", "dask", "datasets", "fraud", "networkx", "plot"),
     ("bench",),
     ("cli",),
+    ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

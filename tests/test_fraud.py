@@ -1,5 +1,7 @@
 """Clusters and scores of accounts: cores, planted rings, blacklists, AMLSim."""
 
+import tracemalloc
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from glp_rapids.fraud import (
     suspicious_clusters,
 )
 from glp_rapids.fraud.ids import joined, places_in
+from glp_rapids.fraud.totals import traded_inside
 from glp_rapids.graph.subgraph import components, copies, core, largest_core
 from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 from glp_rapids.ingest.rank import rank_ids
@@ -338,6 +341,45 @@ def test_launderers_rank_above_what_pagerank_reaches(name, least):
     assert (of_near[:2] > of_page_rank[:2]).all()
     assert (of_both > of_page_rank).all()
     assert (of_far > of_page_rank).all()
+
+
+def test_who_has_the_least_share_is_in():
+    """55 of 100 are .55, though the product of the two as floats is above 55."""
+    ring = np.array([(i, j, 11) for i in range(6) for j in range(i)])
+    outside = np.array([(i, i + 6, 45) for i in range(6)])
+    for weights in (np.int64, np.float64):
+        source, destination, weight = np.concatenate([ring, outside]).T
+        edges = source, destination, weight.astype(weights)
+        found = find_clusters(edges, [0], minimum_share=0.55, device="cpu").clusters
+        assert found[["size", "value", "share"]].to_numpy().tolist() == [[6, 165, 0.55]]
+        assert not len(find_clusters(edges, [0], minimum_share=0.56, device="cpu").clusters)
+
+
+def test_what_a_cluster_is_worth_is_not_rounded(device):
+    pairs = [(i, j, 3e-9, 0.01 * i) for i in range(6) for j in range(i)]
+    window = SlidingWindow(1, decimals=9, device=device)
+    window.append(table(pairs))
+    assert find_clusters(window, [0]).clusters["value"].tolist() == [4.5e-08]
+    whole = [(i, j, 10**14 + 1) for i in range(6) for j in range(i)]
+    edges = tuple(np.array(column) for column in zip(*whole, strict=True))
+    assert find_clusters(edges, [0], device=device).clusters["value"].tolist() == [15 * 10**14 + 15]
+
+
+def test_what_members_trade_with_others_takes_no_memory():
+    ring = np.array([(i, j) for i in range(30) for j in range(i)])
+    outside = np.stack([np.repeat(np.arange(30), 10_000), np.tile(np.arange(10_000), 30) + 30])
+    source, destination = np.concatenate([np.repeat(ring, 500, axis=0).T, outside], axis=1)
+    rows = {"source": source, "destination": destination, "amount": 1.0}
+    window = SlidingWindow(2, device="cpu")
+    window.append(pd.DataFrame({**rows, "time": np.linspace(0, 1, source.size)}))
+    units, transfers = window._graph("units"), window.graph()
+    rows, group = np.arange(30), np.zeros(30, np.int64)
+    traded_inside(units, rows, group)  # compiled
+    tracemalloc.start()
+    assert (traded_inside(units, rows, group) == 29 * 500 * window._scale).all()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * transfers.number_of_edges / 2
 
 
 def test_clusters_with_more_trade_than_floats_hold_are_refused():

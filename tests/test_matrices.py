@@ -68,6 +68,15 @@ def test_any_matrix_is_its_edges(matrix, directed, multigraph):
         assert np.array_equal(getattr(matrix, name), array)
 
 
+@given(sparse_matrices(), st.booleans())
+def test_what_a_matrix_holds_several_times_adds_up_whatever_becomes_of_duplicates(matrix, directed):
+    """Only then may the least of both directions count, or of what is given as edges."""
+    whole = matrix.tocoo().copy()
+    whole.sum_duplicates()
+    options = {"directed": directed, "multigraph": "min"}
+    same(built(matrix, **options), by_edges(whole, **options))
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_matrix_of_a_graph_is_that_graph(name):
     graph = built(**GRAPHS[name]())

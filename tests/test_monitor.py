@@ -76,6 +76,10 @@ def test_frames_of_suspects_are_those_of_their_tick_whenever_somebody_looks(devi
     for one, other in before:  # of which nobody has looked at the other one's
         assert_same_tick(one, pickle.loads(pickle.dumps(other)))
         assert other.members is other.members
+        number, change, alerts, changes, clusters, members = other
+        assert (number, change) == (other.number, other.change)
+        frames = alerts, changes, clusters, members
+        assert all(one is getattr(other, name) for one, name in zip(frames, TABLES, strict=True))
         assert other.members.attrs["glp"] == other.alerts.attrs["glp"]
 
 

@@ -54,6 +54,19 @@ def test_numbers_in_their_unit_are_taken(newest, options, device):
     assert window.newest == newest
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_are_cut_down_to_microseconds_as_far_as_they_reach(unit):
+    ends = {"s": 9223372036854, "ms": 9223372036854775, "us": 2**63 - 2, "ns": 2**63 - 1}
+    numbers = [-ends[unit], 1 - ends[unit], -1001, -1, 0, 999, 1999, ends[unit] - 1, ends[unit]]
+    times, parts = {"s": (10**6, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}[unit]
+    found, _ = clock.times(pd.Series(np.array(numbers).astype(f"datetime64[{unit}]")), "t", "D")
+    assert found.tolist() == [number * times // parts for number in numbers]
+    if unit in ("s", "ms"):
+        beyond = pd.Series(np.array([ends[unit] + 1]).astype(f"datetime64[{unit}]"))
+        with pytest.raises(ValueError, match="Out of bounds"):
+            clock.times(beyond, "t", "D")
+
+
 ZONES = {
     "none": lambda times: times,
     "UTC": lambda times: times.dt.tz_localize("UTC"),

@@ -94,7 +94,7 @@ def _on_cluster(options: argparse.Namespace, frame: Any) -> Sequence[Any]:
 
 def _asked(where: Any, graph: Any, options: argparse.Namespace, **how: Any) -> Any:
     """Ask the functions of one process, or those of the workers of a cluster."""
-    how["memory_limit"] = options.memory_limit
+    how |= {"memory_limit": options.memory_limit, "symmetrize": True}  # as the help says
     if options.t is None:
         return where.structural_diversity(graph, options.k, options.model, **how)
     wanted = options.contexts is not None

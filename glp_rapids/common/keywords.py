@@ -11,6 +11,8 @@ from typing import NamedTuple
 from glp_rapids.common.checks import meant_by
 
 COLUMNS = "source", "destination", "weight"  # keywords of `as_graph`
+# What other functions have that one may have looked for here.
+ELSEWHERE = {"resolution": "multilevel_label_propagation", "gammas": "layered_label_propagation"}
 ALIKE = 0.75  # to 1: a keyword that is so much like another is that one, misspelt
 
 
@@ -36,7 +38,7 @@ def _keywords(function: Callable) -> _Keywords:
     options = re.fullmatch(r"Unpack\[(\w+)\]", passed)
     named = set(function.__globals__[options[1]].__annotations__) if options else set()
     # who has options of a run checks them itself, as some have no meaning for some functions
-    alone = not passed or passed == "Unpack[EdgeOptions]"
+    alone = not passed or passed.endswith("EdgeOptions]")
     placed = tuple(one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD)
     return _Keywords(frozenset(own | named), placed, tuple(sorted(shown | named)), alone)
 
@@ -53,6 +55,10 @@ def refuse_unknown(function: Callable, given: Iterable[str], placed: int) -> Non
             )
     for name in sorted(set(given) - known.names):
         meant = meant_by(name, sorted(known.names), ALIKE)
+        if name in ELSEWHERE and function.__name__ != ELSEWHERE[name]:
+            raise TypeError(
+                f"unknown option {name!r} of {function.__name__}; {ELSEWHERE[name]} has it"
+            )
         if meant is None and not known.alone:
             continue
         mend = f"did you mean {meant}?" if meant else f"there are {', '.join(known.shown)}"

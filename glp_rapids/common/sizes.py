@@ -28,7 +28,7 @@ def as_bytes(name: str, value: Any) -> int | None:
     """
     if value is None:
         return None
-    if is_integer(value):
+    if is_integer(value) or (isinstance(value, float) and value.is_integer()):
         size = int(value)
     elif not isinstance(value, str):
         raise TypeError(f"{name} must be {_HOW}, not {shown(value)}")

@@ -11,7 +11,7 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import BaseGraph, Direction, Graph, lasting_graph
 from glp_rapids.graph.rows import CSR, Rows
+
+if TYPE_CHECKING:
+    from glp_rapids.frames.kinds import Frame
 from glp_rapids.graph.vertex_ids import VertexIds
 
 Array = Any
@@ -111,6 +114,10 @@ class CompressedGraph(BaseGraph):
         rows = reorder.restored(self._stored(), self.order)
         arrays = rows.indptr, rows.indices, rows.weights
         return lasting_graph(Graph(*arrays, self.directed, self.vertices))
+
+    def edges(self) -> Frame:
+        """Return the edges as a table, decompressed: as `Graph.edges` does."""
+        return self.to_graph().edges()
 
     def readers(self, direction: Direction = "in", make: bool = True) -> Rows | None:
         """Return the transpose of ``rows(direction)``, which `BaseGraph.readers` describes."""

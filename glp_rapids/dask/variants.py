@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from glp_rapids.common.checks import check_truth, shown
+from glp_rapids.common.checks import check_truth, refuse_unknown, shown
 from glp_rapids.dask.cluster import on_cluster, refuse_options
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.frames.partitions import is_frame
 from glp_rapids.ingest.options import EdgeOptions
-from glp_rapids.propagation.call import refuse_unknown, settling
+from glp_rapids.propagation.call import settling
 from glp_rapids.propagation.options import Options, SweepOptions
 from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.variants import classic, layered, seeded
@@ -305,8 +305,8 @@ def _by_workers(
             "initial must be a frame of dask or pandas with the columns 'vertex' and 'partition', "
             f"not {shown(initial)}"
         )
-    refuse_unknown(options)
     refuse_options(function, options, REFUSED)
+    refuse_unknown(options, SweepOptions.__annotations__.keys() - REFUSED.keys())
     run_options = Options(**{**settling(initial), **defaults, **options})
     (found,) = on_cluster(
         edges, how, client, partial(_propagated, find, run_options),

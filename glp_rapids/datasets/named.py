@@ -166,7 +166,8 @@ def _path(file: str) -> Path:
     if not path.exists():
         raise FileNotFoundError(
             f"{path} is missing: set the environment variable GLP_RAPIDS_DATA to the folder "
-            f"that holds {file}"
+            f"that holds {file}; nothing is downloaded, and glp_rapids.datasets makes graphs, too: "
+            "social, web_like, kronecker, road_grid, transactions"
         )
     return path
 

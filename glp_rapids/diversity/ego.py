@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
 from glp_rapids.frames.kinds import ids_as_text, library, set_attributes, to_frame
 from glp_rapids.graph.simple import rows_of_vertices, simple
+from glp_rapids.ingest.options import EgoEdgeOptions
 from glp_rapids.ingest.read import as_graph
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def ego_networks(
     symmetrize: bool = False,
     arrays: bool = False,
     memory_limit: int | str | None = None,
-    **edges: Any,
+    **edges: Unpack[EgoEdgeOptions],
 ) -> Frame | EgoNetworks:
     """Extract ego-networks: for each vertex the edges among its neighbours, without itself.
 

@@ -19,7 +19,7 @@ from glp_rapids.common.segments import segment_offsets
 from glp_rapids.device import array_module, to_host
 from glp_rapids.diversity.costs import ENTRIES_READ, costs, entries_read_of_rows
 from glp_rapids.diversity.models import model_of
-from glp_rapids.diversity.search import check_number_of_best, every_k, level_of
+from glp_rapids.diversity.search import every_k, level_of, number_of_best
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
 from glp_rapids.frames.kinds import set_attributes, to_frame
@@ -171,7 +171,7 @@ def best_of_all(
     that follow one another.
     """
     number, kind = graph.number_of_vertices, graph.vertices.kind
-    check_number_of_best(t, number)
+    t = number_of_best(t, number)
     team, about = RankTeam(graph, model, memory_limit), model_of(model)
     level = level_of(k, number, about)
     upper_bound = team.csr.degree // about.fewest_members(level)

@@ -181,7 +181,7 @@ def top_structural_diversity(
     graph : graph-like
         Anything that `as_graph` takes. Self-loops, duplicates and weights don't matter.
     t : int
-        How many vertices, at least 1 and at most all.
+        How many vertices, at least 1; of fewer vertices all.
     k : int
         How large or dense a context is at the least.
     model : {"component", "core", "truss"}
@@ -211,7 +211,7 @@ def top_structural_diversity(
     Raises
     ------
     ValueError
-        As `structural_diversity`; if ``t`` is below 1 or beyond the number of vertices.
+        As `structural_diversity`; if ``t`` is below 1, or there are no vertices.
     TypeError, MemoryError
         As `structural_diversity`.
 
@@ -252,7 +252,7 @@ def top_structural_diversity(
     devices = check_devices(devices, graph)
     check_memory("structural_diversity", graph, None)
     number_of_vertices = graph.number_of_vertices
-    check_number_of_best(t, number_of_vertices)
+    t = number_of_best(t, number_of_vertices)
     csr = simple(graph, symmetrize)
     level = level_of(k, number_of_vertices, about)
     with _counting(progress, number_of_vertices) as tell:
@@ -301,12 +301,11 @@ def _everyone(graph: Graph) -> Array:
     return graph.keep("everyone", lambda: xp.arange(number_of_vertices, dtype=graph.indices.dtype))
 
 
-def check_number_of_best(t: int, number_of_vertices: int) -> None:
-    """Raise if there are not so many vertices."""
+def number_of_best(t: int, number_of_vertices: int) -> int:
+    """Return how many are the best: all of fewer vertices, as pandas' `nlargest` has it."""
     if not number_of_vertices:
         raise ValueError("the graph has no vertices, of which some could be the best")
-    if t > number_of_vertices:
-        raise ValueError(f"t must be at most {number_of_vertices}, the number of vertices, not {t}")
+    return min(t, number_of_vertices)
 
 
 def level_of(k: int, number_of_vertices: int, about: Model) -> int:

@@ -208,7 +208,9 @@ def naming(path: Path | str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if str(path) in str(error):
             raise
-        kind = ValueError if isinstance(error, ValueError) else TypeError
+        known = ValueError if isinstance(error, ValueError) else TypeError
+        # errors of our own keep their kind, for who mends them
+        kind = type(error) if type(error).__module__.startswith("glp_rapids") else known
         raise kind(f"{path}: {error}") from error
 
 

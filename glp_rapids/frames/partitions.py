@@ -26,10 +26,10 @@ def names_vertices(value: Any) -> bool:
     return is_frame(value) or isinstance(value, Mapping) or _is_of_sets(value)
 
 
-def _is_of_sets(value: Any) -> bool:
+def _is_of_sets(value: Any, community: Any = Set) -> bool:
     """Tell communities from labels by the first one."""
     several = isinstance(value, list | tuple | Set | ValuesView)
-    return several and isinstance(next(iter(value), None), Set)
+    return several and isinstance(next(iter(value), None), community)
 
 
 def kept(value: Any) -> Any:
@@ -53,7 +53,7 @@ def read_columns(value: Any, argument: str, one_label: bool = True) -> dict[str,
     value = kept(value)
     if isinstance(value, Mapping):
         columns = _named(list(value), list(value.values()), argument)
-    elif _is_of_sets(value) or (isinstance(value, list | tuple) and not value):
+    elif _is_of_sets(value, Set | list) or (isinstance(value, list | tuple) and not value):
         columns = _of_sets(value, argument)
     elif is_frame(value):
         columns = columns_of(value, argument, of_ids=True)
@@ -62,7 +62,7 @@ def read_columns(value: Any, argument: str, one_label: bool = True) -> dict[str,
     else:
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', a dict of "
-            f"vertices and communities or a list of sets of vertices, not {type(value).__name__}"
+            f"vertices and communities or a list of sets of vertices, not {_described(value)}"
         )
     return columns
 
@@ -83,10 +83,10 @@ def _with_one_label(columns: dict[str, kinds.Column], argument: str) -> dict[str
 def _of_sets(communities: Iterable[Set], argument: str) -> dict[str, kinds.Column]:
     """Number the communities in their order."""
     for number, members in enumerate(communities):
-        if not isinstance(members, Set):
+        if not isinstance(members, Set | list):
             raise TypeError(
-                f"{argument}: every community must be a set of vertices, but number {number} is "
-                f"{shown(members)}"
+                f"{argument}: every community must be a set or list of vertices, but number "
+                f"{number} is {shown(members)}"
             )
     sizes = [len(members) for members in communities]
     labels = np.repeat(np.arange(len(sizes)), sizes)
@@ -111,7 +111,7 @@ def columns_of(
     if not is_frame(value):
         raise TypeError(
             f"{argument} must be a frame with the columns 'vertex' and 'partition', "
-            f"not {type(value).__name__}"
+            f"not {_described(value)}"
         )
     with errors_named(argument):
         value, _ = kinds.without_proxy(value)
@@ -127,12 +127,28 @@ def columns_of(
         raise ValueError(f"{argument} has no column 'vertex'; its columns are {names}")
     wanted = (*keys, *labels, *further)
     if missing := [name for name in wanted if name not in there]:
-        raise ValueError(f"{argument} has no column {missing[0]!r}; its columns are {list(there)}")
+        others = [name for name in there if name not in wanted]
+        mend = ""
+        if missing == ["partition"] and len(others) == 1:
+            mend = f"; if that is {others[0]!r}, rename it, {{{others[0]!r}: 'partition'}}"
+        raise ValueError(
+            f"{argument} has no column {missing[0]!r}; its columns are {list(there)}{mend}"
+        )
     if repeated := [name for name in wanted if there[name] > 1]:
         raise ValueError(f"{argument} has several columns named {repeated[0]!r}")
     return {
         name: kinds.as_column(value[name], f"{argument}: the column {name!r}") for name in wanted
     }
+
+
+def _described(value: Any) -> str:
+    """Say what was given in the place of a frame, and what to give."""
+    name = type(value).__name__
+    if isinstance(value, tuple) and value and is_frame(value[0]):
+        return f"{name}; pass the frame in it, as the first of what leiden and louvain return"
+    if isinstance(value, pd.Series) or kinds.is_cudf(value, "Series"):
+        return f"{name}; of labels by vertex, pass dict(series)"
+    return name
 
 
 def numbered_columns(columns: Iterable[Any], name: str) -> list[str]:

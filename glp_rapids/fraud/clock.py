@@ -45,7 +45,8 @@ def times(column, label, time_unit, known=None):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     if isinstance(column, pd.Series) and column.dtype in ("datetime64[ns]", "datetime64[us]"):
         # as pandas does it, which takes longer for a few rows
-        return column.to_numpy().astype("datetime64[us]").astype(np.int64), kind
+        counts = column.to_numpy().view(np.int64)
+        return (counts // 1000 if column.dtype == "datetime64[ns]" else counts.copy()), kind
     if kind != NUMBERS:
         return _microseconds(column), kind
     time = kinds.to_array(column).astype(np.float64)

@@ -39,6 +39,7 @@ from glp_rapids.graph.subgraph import Groups, induced
 from glp_rapids.ingest.options import EdgeOptions
 
 Array = Any
+ROUNDING = 2.0**-51  # of a product of two floats, and of a share that is one
 GIANT_FROM = 100  # accounts: of fewer, one ring may well be half
 
 
@@ -233,7 +234,8 @@ def grouped(
     """
     close = _close(score, limits)
     total = row_weights(transfers)[close]
-    least = limits.minimum_share, limits.minimum_partners
+    # as many as .55 of 100 are 55, though floats have a product that is above it
+    least = limits.minimum_share * (1 - ROUNDING), limits.minimum_partners
     inner, left = largest_core(induced(transfers, close), total, *least)
     close, total = close[left], total[left]
     pieces = connected_core(inner, agreed(inner, tell), total, *least)
@@ -280,7 +282,7 @@ def _ranked(
         "size": size[order],
         "seeds": (seeds if merchant is None else group.sums(of["is_seed"] & suspect))[order],
         "score": mean[order],
-        "value": np.around(twice / 2, 6)[order],
+        "value": (twice / 2)[order],
         "density": (group.sums(of["partners"]) / pairs)[order],
         "share": (staying / np.where(trade > 0, trade, 1.0))[order],
     }

@@ -141,7 +141,6 @@ def _features(
     fold = _folds(transfers, folds, seed)
     used, score, hop, off = _cross_fitted(transfers, known, fold, folds, rule, tell)
 
-    xp = array_module(transfers.indptr)
     loops = integer_sums(transfers.indices == transfers.row_indices(), transfers.indptr)
     unreached = hop == largest(hop.dtype)
     columns = {
@@ -152,7 +151,7 @@ def _features(
         "partners": transfers.degree - loops,
     }
     if amounts is not None:
-        columns["amount"] = xp.around(amounts.keep("row weights", amounts.row_weights), 6)
+        columns["amount"] = amounts.keep("row weights", amounts.row_weights).copy()
     facts = {
         "folds": folds,
         "seeds": used,

@@ -192,7 +192,7 @@ class Monitor:
             (``tol``, if known), by ``vertex``: ``score``, ``previous`` (0: new), ``kind``, if any.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
             ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
-            ``score``, ``is_seed``, by vertex.
+            ``score``, ``is_seed``, by vertex. These two are made when they are first looked at.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
             scores), ``error``, as in `account_scores`, and more.
 

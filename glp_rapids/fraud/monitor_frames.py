@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -80,6 +81,11 @@ class Tick:
     changes: Frame
     _suspects: Suspects = field(repr=False)
     _facts: dict[str, Any] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the number, the change, and the four frames: alerts, changes, clusters, members."""
+        yield from (self.number, self.change, self.alerts, self.changes)
+        yield from (self.clusters, self.members)
 
     @property
     def number_of_clusters(self) -> int:

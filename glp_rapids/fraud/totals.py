@@ -11,6 +11,7 @@ from glp_rapids.common.scans import integer_sum, number_where
 from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets, segment_sums
 from glp_rapids.device import array_module
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.subgraph import induced, inside, masked
 from glp_rapids.jit.parallel import threads_available
 
 Array = Any
@@ -124,11 +125,9 @@ def traded_inside(graph: Graph, rows: Array, group: Array) -> Array:
         from glp_rapids.fraud.kernels import gpu_traded
 
         return gpu_traded.traded_inside(graph, rows, group)
-    of, entry, offsets = entries_of(graph, rows)
-    other = graph.indices[entry]
-    place = np.minimum(np.searchsorted(rows, other), rows.size - 1)
-    inside = (rows[place] == other) & (place != of) & (group[place] == group[of])
-    return integer_sums(np.where(inside, graph.weights[entry], 0), offsets)
+    # rows of hubs are long, and what is outside is not to take memory
+    among = induced(graph, rows)
+    return integer_sums(masked(among, inside(among, group)).weights, among.indptr)
 
 
 def entries_of(graph: Graph, rows: Array) -> tuple[Array, Array, Array]:

@@ -31,7 +31,7 @@ def refuse_directed(directed: bool, symmetrize: bool) -> None:
     if directed and not symmetrize:
         raise ValueError(
             "graph is directed, and this is defined for undirected graphs; pass symmetrize=True "
-            "to take every edge as undirected, or read the graph with directed=False"
+            "to take every edge as undirected"
         )
 
 

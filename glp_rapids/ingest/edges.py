@@ -43,6 +43,8 @@ class Edges:
     symmetric: bool = False
     # symmetric if it looks so, as an adjacency matrix does
     maybe_symmetric: bool = False
+    # what comes several times are parts of one edge, whatever becomes of duplicates
+    adds_up: bool = False
     source_labels: tuple[str, ...] = ("source",)
     destination_labels: tuple[str, ...] = ("destination",)
     weight_label: str = "weight"

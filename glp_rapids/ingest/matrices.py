@@ -56,7 +56,8 @@ class Adjacency:
         """Return an edge an entry."""
         rows = self.rows
         pairs = rows.row_indices(), rows.indices
-        return _edges(*pairs, rows.weights, rows.number_of_vertices, self.directed)
+        size, directed = rows.number_of_vertices, self.directed
+        return _edges(*pairs, rows.weights, size, directed, adds_up=False)
 
 
 def read(matrix: Any, options: Options) -> Edges | Adjacency:
@@ -100,7 +101,7 @@ def graph_of(matrix: Adjacency, multigraph: Multigraph, device: DeviceName) -> G
     return Graph(*symmetrized(*arrays), False, graph.vertices)
 
 
-def _edges(row, column, values, n, directed):
+def _edges(row, column, values, n, directed, adds_up=True):
     xp = array_module(row)
     return Edges(
         [row],
@@ -111,6 +112,7 @@ def _edges(row, column, values, n, directed):
         [xp.arange(n, dtype=np.int64)],
         positional=True,
         maybe_symmetric=not directed,
+        adds_up=adds_up,  # as matrices have it
         vertices_labels=("the rows of the matrix",),
         weight_label=VALUES,
         weight_place=lambda place: _shown_place(row[place], column[place]),

@@ -13,13 +13,31 @@ class ByDefault(str):
     __slots__ = ()
 
 
-class EdgeOptions(TypedDict, total=False):
+class _Reading(TypedDict, total=False):
+    directed: bool
+    multigraph: Literal["merge", "keep", "min"]
+    device: Literal["cpu", "gpu"] | None
+
+
+class EdgeOptions(_Reading, total=False):
     """The keywords of `as_graph` that say how to read a graph; every public function takes them."""
 
     source: ColumnNames | None
     destination: ColumnNames | None
     weight: str | None
-    directed: bool
     vertices: Any
-    multigraph: Literal["merge", "keep", "min"]
-    device: Literal["cpu", "gpu"] | None
+
+
+class EgoEdgeOptions(_Reading, total=False):
+    """Those of `ego_networks`, whose ``vertices`` are others."""
+
+    source: ColumnNames | None
+    destination: ColumnNames | None
+    weight: str | None
+
+
+class PathEdgeOptions(_Reading, total=False):
+    """Those of `sssp`, which begins at a ``source``, and names ``weight`` itself."""
+
+    destination: ColumnNames | None
+    vertices: Any

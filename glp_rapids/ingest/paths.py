@@ -66,7 +66,8 @@ def checked(given: str | os.PathLike) -> Path:
         os.stat(os.fspath(given))
     except (FileNotFoundError, NotADirectoryError):
         elsewhere = "; for what is not on a disk, pass a pyarrow.dataset.dataset of it"
-        hint = elsewhere if "://" in str(given) else ""
+        several = "; for several files, pass their folder, or a pyarrow.dataset.dataset of them"
+        hint = elsewhere if "://" in str(given) else several if set("*?[") & set(str(given)) else ""
         raise FileNotFoundError(
             f"graph: {shown(given)}: there is no such file or folder{hint}"
         ) from None

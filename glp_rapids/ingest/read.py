@@ -29,6 +29,7 @@ from glp_rapids.device import (
 from glp_rapids.frames import chunks, files
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric, lasting_graph
+from glp_rapids.graph.rows import CSR
 from glp_rapids.ingest import paths, rank, readers
 from glp_rapids.ingest.columns import column_names
 from glp_rapids.ingest.edges import refuse_to_merge
@@ -304,6 +305,10 @@ def _build(edges, options, multigraph, device):
         weights = checked_weights(edges.weight, edges.weight_label, place_of=edges.weight_place)
         weights = to_device(weights, device)
     source, destination, vertices = _ranked(edges, options, device)
+    if edges.adds_up and multigraph == "min" and weights is not None:
+        pairs = source, destination, weights, len(vertices)
+        rows = CSR(*build.csr_of_pairs(*pairs, symmetric=False))
+        source, destination, weights = rows.row_indices(), rows.indices, rows.weights
     arrays = build.csr_of_pairs(
         source,
         destination,

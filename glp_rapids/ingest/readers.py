@@ -7,6 +7,7 @@ else. Foreign graph libraries are recognized only if the caller has imported the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,17 @@ def _describe(graph):
     if isinstance(graph, str) or hasattr(graph, "__fspath__"):
         return f"the path {graph!r}; read it first, as with pandas.read_csv"
     if isinstance(graph, np.ndarray):
-        return f"an array of shape {graph.shape}; pass its columns as (array[:, 0], array[:, 1])"
+        matrix = graph.ndim == 2 and graph.shape[0] == graph.shape[1]
+        mend = "of adjacency, pass scipy.sparse.csr_array(array); of pairs, " if matrix else ""
+        return (
+            f"an array of shape {graph.shape}; {mend}pass its columns as (array[:, 0], array[:, 1])"
+        )
+    if isinstance(graph, dict):
+        return "a dict; of columns, pass pandas.DataFrame(it)"
+    if hasattr(graph, "get_edge_dataframe"):  # igraph's
+        return f"{name}; pass its get_edge_dataframe()"
+    if isinstance(graph, list) and graph and isinstance(graph[0], str | os.PathLike):
+        return "a list of paths; pass their folder, or pyarrow.dataset.dataset(paths)"
     if isinstance(graph, list):
         return "a list; for a list of pairs, pass tuple(zip(*pairs))"
     if _is_read_once(graph):

@@ -219,7 +219,13 @@ def _strongest(memory: Any, heard: Any, max_labels: int, threshold: float) -> tu
 def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     """Return the code of each vertex's seed label (-1: none), and the labels by code."""
     ids, given = _ids_and_labels(graph, seeds)
-    index = to_host(graph.vertex_index(ids, "seeds"))
+    try:
+        index = to_host(graph.vertex_index(ids, "seeds"))
+    except (TypeError, ValueError) as error:
+        if isinstance(seeds, pd.Series) and not isinstance(seeds.index, pd.RangeIndex):
+            mend = "a Series is a list of ids here; of labels by id, pass dict(series)"
+            raise type(error)(f"{error}; {mend}") from error
+        raise
     with errors_named("the labels of seeds"):
         column = to_series(as_column(given, "the labels of seeds"), "pandas")
         values = pd.Index(column, tupleize_cols=False)  # labels may be tuples
@@ -237,7 +243,8 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
             _named(one, names, graph.vertices.kind)
     except (TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
         raise TypeError(
-            f"labels of seeds must be of one type that can be sorted ({error!s:.200})"
+            f"labels of seeds must be of one type that can be sorted ({error!s:.200}); make all of "
+            "them strings, or all numbers"
         ) from error
     labels = np.full(graph.number_of_vertices, -1, dtype=graph.index_dtype)
     labels[index] = codes

@@ -62,8 +62,9 @@ def betweenness_centrality(
     Raises
     ------
     ValueError
-        If ``k`` is not in 1..n, both ``k`` and ``sources`` are given, ``sources`` is empty or has
-        an id that is no vertex, or two vertices have more than 1e308 shortest paths.
+        If a ``weight`` is named, ``k`` is not in 1..n, both ``k`` and ``sources`` are given,
+        ``sources`` is empty or has an id that is no vertex, or two vertices have more than 1e308
+        shortest paths.
     TypeError
         If an argument is of another type than described.
 
@@ -88,6 +89,8 @@ def betweenness_centrality(
         raise ValueError("k and sources both say where paths begin; leave one of them out")
     if k is not None:
         check_integer("k", k, 1, or_none=" or None")
+    if edges.get("weight") is not None:
+        raise ValueError("weight has no say here, where every edge counts one step; leave it out")
     search = Search(graph, "out", edges, "dependencies")
     n = search.graph.number_of_vertices
     if k is not None and k > n:

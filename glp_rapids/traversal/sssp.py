@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from glp_rapids.common.scans import places_where
 from glp_rapids.common.segments import exact_sum
 from glp_rapids.device import array_module
 from glp_rapids.ingest.columns import UnknownColumns
-from glp_rapids.ingest.options import ByDefault
+from glp_rapids.ingest.options import ByDefault, PathEdgeOptions
 from glp_rapids.traversal.engines import Found, largest
 from glp_rapids.traversal.search import (
     Search,
@@ -52,7 +52,7 @@ def sssp(
     unreachable: Unreachable = "max",
     strategy: Strategy = "near-far",
     memory_limit: int | str | None = None,
-    **edges: Any,
+    **edges: Unpack[PathEdgeOptions],
 ) -> Frame:
     """Find the length of the shortest path to every vertex, and the vertex before it on that path.
 
@@ -142,10 +142,10 @@ def sssp(
     check_choice("strategy", strategy, STRATEGIES, "'near-far' or 'wolfpath'")
     cutoff_of(cutoff, np.dtype(np.float64))
     refuse_multigraph(graph, edges)
-    edges = {"multigraph": ByDefault("min"), **edges, "weight": weight}
+    reading = {"multigraph": ByDefault("min"), **edges, "weight": weight}
     methods = ("bfs", "sssp") if strategy == "near-far" else ("bfs", "sssp", "rows_in_order")
     try:
-        search = Search(graph, direction, edges, *methods, memory_limit=memory_limit)
+        search = Search(graph, direction, reading, *methods, memory_limit=memory_limit)
     except UnknownColumns as error:
         raise ValueError(f"{error}; {SOURCE}") from error
     starts = search.vertices(source, "source")
