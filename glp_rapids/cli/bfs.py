@@ -51,8 +51,10 @@ def run(options: argparse.Namespace) -> None:
 def add_search(parser: argparse.ArgumentParser) -> Any:
     """Add the start, the direction and the ends of paths; return their group."""
     run = parser.add_argument_group("the run")
-    run.add_argument("--start", nargs="+", required=True, metavar="ID", help="where to begin")
-    run.add_argument("--path-to", nargs="+", metavar="ID", help="list the paths to these instead")
+    run.add_argument("--start", nargs="+", required=True, metavar="ID",
+                     help="where to begin; behind EDGES")  # fmt: skip
+    run.add_argument("--path-to", nargs="+", metavar="ID",
+                     help="list the paths to these instead; behind EDGES")  # fmt: skip
     run.add_argument("--direction", choices=("out", "in", "both"), default="out",
                      help="follow directed edges (default), go against them, or both")  # fmt: skip
     return run

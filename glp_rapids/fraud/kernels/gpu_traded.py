@@ -1,6 +1,6 @@
 """What accounts trade within their groups, on a GPU: the accounts are few, in a graph of many.
 
-Launch: a warp's worth of threads an account. Degrees: any. Shared memory: none. Registers: 32.
+Launch: a warp's worth of threads an account. Degrees: any. Shared memory: none. Registers: 31.
 """
 
 from __future__ import annotations
