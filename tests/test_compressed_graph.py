@@ -381,3 +381,8 @@ def test_it_is_no_graph_but_has_its_methods():
     assert not isinstance(compressed, Graph)
     assert compressed.keep("x", lambda: 1) == compressed.keep("x", lambda: 2) == 1
     assert compressed.nbytes == compressed.lists.nbytes
+
+
+def test_edges_are_those_of_the_plain_graph():
+    graph = as_graph(([0, 2, 2], [1, 1, 0], [3, 1, 2]), device="cpu")
+    pd.testing.assert_frame_equal(compress(graph, device="cpu").edges(), graph.edges())

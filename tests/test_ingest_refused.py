@@ -22,6 +22,15 @@ BAD = {
         ValueError,
         r"source='payer': the frame has no column 'payer'; .*\['src', 'dst'\]",
     ),
+    "one column of several": (
+        {"graph": pd.DataFrame({"src;dst": ["1;2"]})},
+        ValueError,
+        r"its only column is 'src;dst'; .* pandas.read_csv\(..., sep=';'\)",
+    ),
+    "paths": ({"graph": ["a.parquet", "b.parquet"]}, TypeError, "not a list of paths; pass their"),
+    "a pattern": ({"graph": "days/*.parquet"}, FileNotFoundError, "for several files, pass their"),
+    "a dict": ({"graph": {"src": [0], "dst": [1]}}, TypeError, "a dict; of columns, pass pandas"),
+    "adjacency": ({"graph": np.eye(3)}, TypeError, r"of adjacency, pass scipy.sparse.csr_array\("),
     "missing weight": ({**frame_of(), "weight": "w"}, ValueError, "no column 'w'"),
     "null id": (
         frame_of(src=pd.Series([1, None], dtype="Int64")),

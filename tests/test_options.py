@@ -112,6 +112,9 @@ def test_unknown_options_are_named_with_what_there_is(variant):
         ("structural_diversity", "modle", "did you mean model?"),
         ("multilevel_label_propagation", "gamma", "there are destination, device, .*resolution"),
         ("as_graph", "sources", "did you mean source?"),
+        ("sssp", "depth_limit", "there are cutoff, destination"),
+        ("ego_networks", "k", "there are arrays"),
+        ("label_propagation", "resolution", "multilevel_label_propagation has it"),
         ("modularity", "res", "there are .*resolution"),
     ],
 )

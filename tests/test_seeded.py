@@ -168,3 +168,11 @@ def test_no_seeds_reach_nobody(device):
         assert result["label"].isna().all()
         assert result["hop"].isna().all()
         assert (result["score"] == 0).all()
+
+
+def test_a_series_of_labels_by_id_is_told_from_one_of_ids():
+    edges = ([0, 1], [1, 2])
+    with pytest.raises(TypeError, match=r"of labels by id, pass dict\(series\)$"):
+        seeded_label_propagation(edges, pd.Series({0: "a", 2: "b"}), device="cpu")
+    with pytest.raises(TypeError, match=r"make all of them strings, or all numbers$"):
+        seeded_label_propagation(edges, {0: "a", 2: 1}, device="cpu")

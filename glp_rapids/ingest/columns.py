@@ -101,6 +101,10 @@ def _usual_pair(there: list[Any]) -> tuple[str, str]:
     if len(found) == 1:
         return found[0]
     mend = f"its columns are {there}; say which are source and destination"
+    separators = [one for one in ";|\t, " if len(there) == 1 and one in str(there[0]).strip()]
+    if separators:
+        how = f"pandas.read_csv(..., sep={separators[0]!r})"
+        mend = f"its only column is {there[0]!r}; if that is several, pass the frame of {how}"
     if _is_no_header(there):
         mend += (
             ", or, if that is no line of names, read the file with --no-header (of the command "

@@ -222,7 +222,7 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     try:
         index = to_host(graph.vertex_index(ids, "seeds"))
     except (TypeError, ValueError) as error:
-        if isinstance(seeds, pd.Series) and not isinstance(seeds.index, pd.RangeIndex):
+        if isinstance(seeds, pd.Series) and not seeds.index.equals(pd.RangeIndex(len(seeds))):
             mend = "a Series is a list of ids here; of labels by id, pass dict(series)"
             raise type(error)(f"{error}; {mend}") from error
         raise
