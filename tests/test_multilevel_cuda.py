@@ -67,27 +67,22 @@ def rows_of_a_caller(engine, labels):
     merging.Merge(rows, nobody, 2, words[:2], words, every=True)
 
 
-# A compile of all takes a minute. Those of levels without weights are shipped (`test_shipped`).
+# A compile of all takes a minute, so one is of the oldest generation, and one of the newest. Those
+# of levels without weights are shipped (`test_shipped`).
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("capability", "index_type", "weight_type"),
-    [((7, 5), np.int64, np.int64), ((10, 0), np.int32, np.int32)],
-)
-def test_kernels_compile(monkeypatch, capability, index_type, weight_type):
-    found = compiled(monkeypatch, capability, index_type, weight_type)
+def test_kernels_compile(monkeypatch):
+    capability = 7, 5
+    found = compiled(monkeypatch, capability, np.int64, np.int64)
     names, codes = zip(*found.values(), strict=True)
     assert sorted(names) == KERNELS
     assert all(f".target sm_{capability[0]}{capability[1]}" in code for code in codes)
 
 
-# It is all kernels in one, and takes a minute.
+# It is all kernels in one, of the same functions.
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("capability", "index_type", "weight_type"),
-    [((7, 5), np.int64, np.int64), ((10, 0), np.int32, np.int32)],
-)
-def test_the_kernel_of_levels_together_compiles(monkeypatch, capability, index_type, weight_type):
-    found = compiled(monkeypatch, capability, index_type, weight_type, together=True)
+def test_the_kernel_of_levels_together_compiles(monkeypatch):
+    capability = 10, 0
+    found = compiled(monkeypatch, capability, np.int32, np.int32, together=True)
     [(name, code)] = found.values()
     assert name == "go_up_and_down"
     assert f".target sm_{capability[0]}{capability[1]}" in code
