@@ -1,5 +1,6 @@
 """The CUDA kernels without a GPU: they compile for every generation, and run in the simulator."""
 
+import lzma
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from simulator import simulated
 
 import glp_rapids
 from glp_rapids.compressed.rows import CompressedCSR
+from glp_rapids.jit import shipped_kernels
 from glp_rapids.propagation import engines
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
@@ -101,6 +103,19 @@ def test_every_variant_compiles_and_rounds_as_a_cpu_does(monkeypatch, run):
     assert not any("fma.rn" in code for code in ptx.values())
 
 
+def test_what_is_shipped_rounds_as_a_cpu_does():
+    if not shipped_kernels.IN_GIT.is_dir():
+        pytest.skip(f"git has no kernels of {shipped_kernels.IN_GIT.name}")
+    paths = sorted(shipped_kernels.IN_GIT.glob("*.ptx.xz"))
+    assert {"propagate", "propagate_strips", "move_vertices", "push_residuals"} <= {
+        path.name.split(".")[0] for path in paths
+    }
+    for path in paths:
+        text = lzma.decompress(path.read_bytes()).decode()
+        assert "fma.rn.f" not in text, path.name
+        assert not path.name.startswith("propagate.") or ".maxntid 256" in text, path.name
+
+
 def compile_persistent(monkeypatch, run, graph, capability):
     """Compile the persistent engine's kernels, and give the signature of `propagate`."""
     ptx = compile_run(monkeypatch, run, graph, capability, strategies=["auto"])
@@ -119,7 +134,7 @@ def compile_persistent(monkeypatch, run, graph, capability):
 
 
 # With weights and without; neighbours of 32 and 64 bits; the oldest generation and the newest. A
-# compile takes some 20 s, so these three; the classic one is shipped (`test_shipped`).
+# compile takes some 20 s, so these three; the classic one is shipped (above).
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("run", "weights", "index_type", "capability"),
@@ -162,7 +177,7 @@ def test_the_kernel_of_few_active_vertices_compiles(monkeypatch, function, weigh
 
 
 # Of 64 bits are the neighbours of graphs of 2**31 vertices, which no test can hold. What packed
-# lists of others launch is shipped (`test_shipped`).
+# lists of others launch is shipped (above).
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("scheme", "weights", "index_type"),

@@ -68,7 +68,7 @@ def rows_of_a_caller(engine, labels):
 
 
 # A compile of all takes a minute, so one is of the oldest generation, and one of the newest. Those
-# of levels without weights are shipped (`test_shipped`).
+# of levels without weights are shipped (`test_cuda`).
 @pytest.mark.exhaustive
 def test_kernels_compile(monkeypatch):
     capability = 7, 5

@@ -1,6 +1,5 @@
 """Kernels that come with the package: found, kept, and damaged ones noticed."""
 
-import lzma
 import pickle
 import subprocess
 import sys
@@ -301,18 +300,6 @@ def test_what_git_has_is_of_its_sources():
         for form in ("ptx", *map(shipped_kernels.machine, shipped.machines))
     }  # fmt: skip
     assert {path.name for path in shipped_kernels.IN_GIT.iterdir()} == expected
-
-
-def test_what_git_has_adds_as_a_cpu_does():
-    """No product is added without being rounded; blocks have the size that they are launched at."""
-    skip_where_git_has_nothing()
-    texts = {
-        path.name.split(".")[0]: lzma.decompress(path.read_bytes()).decode()
-        for path in shipped_kernels.IN_GIT.glob("*.ptx.xz")
-    }
-    assert {"propagate", "propagate_strips", "move_vertices", "push_residuals"} <= set(texts)
-    assert not any(f"fma.rn.{bits}" in text for text in texts.values() for bits in ("f32", "f64"))
-    assert ".maxntid 256" in texts["propagate"]
 
 
 def test_code_and_text_are_of_one_time(classic, folder):

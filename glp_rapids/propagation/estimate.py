@@ -165,9 +165,8 @@ def estimate_memory(
 
     Notes
     -----
-    On a CPU "plain" is exact, to 1% of graphs of a million vertices and entries or more, and for
-    smaller ones too high by some 10,000 to 200,000 bytes: the arrays of a run are made of the same
-    plan. "packed" is so
+    On a CPU "plain" is exact, to 1%, of large graphs: the arrays of a run are made of the same
+    plan. Of smaller ones it was up to 240,000 bytes high, 2% of 50,000 vertices. "packed" is so
     on a graph that is compressed already, up to 5% high if it is directed and has weights; of
     another one lists of some 300,000 entries are measured, and weights count as if they did not
     compress. Ids count only where a run makes hashes of them, 8 bytes each. On a GPU the arrays of
