@@ -96,8 +96,10 @@ def array_module(*arrays: Any) -> ModuleType:
     """Return numpy or cupy, by the type of the arrays; cupy is never imported for this."""
     cupy = sys.modules.get("cupy")
     kind = getattr(cupy, "ndarray", None)  # not there yet while another thread imports it
-    if kind is not None and any(isinstance(array, kind) for array in arrays):
-        return cupy
+    if kind is not None:
+        for array in arrays:  # without a generator, which takes as long as all else
+            if isinstance(array, kind):
+                return cupy
     return np
 
 

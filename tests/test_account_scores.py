@@ -379,3 +379,11 @@ def test_bad_options_of_scores_are_refused(options, error, message):
         options = {**options, "previous": pd.DataFrame(options["previous"])}
     with pytest.raises(error, match=message):
         account_scores(pd.DataFrame({"src": [1], "dst": [2]}), [1], device="cpu", **options)
+
+
+def test_a_series_of_kinds_by_id_is_told_how_to_be_given():
+    edges = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]})
+    kinds = pd.Series(["red", "blue"], index=["a", "c"])
+    with pytest.raises(ValueError, match=r"of kinds by id, pass dict\(series\)"):
+        account_scores(edges, kinds, device="cpu")
+    assert "kind" in account_scores(edges, dict(kinds), device="cpu").columns

@@ -337,7 +337,35 @@ def test_payments_without_a_row(tmp_path, capsys):
     path.write_text("source,destination\n")
     seeds.write_text("a\n")
     assert run(path, ("fraud", "--seeds", seeds, "--device", "cpu")) == 2
-    assert f": error: {path}: the window is empty" in said(capsys, "fraud")
+    assert f": error: {path}: holds no transactions" in said(capsys, "fraud")
+
+
+PAID = "source,destination,amount,time\na,b,1,1\nb,c,2,2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PAID.replace(",", ";"), "if these are several, save it with commas, or with tabs as"),
+        (PAID.replace("b,1,", 'b,"1,50",'), "holds str, not numbers, such as '1,50' at row 0; wr"),
+        (PAID.replace(",time", ",amount"), "has 2 columns named 'amount'; rename all but one"),
+        (PAID.replace(",2\n", ",20260131\n"), "as a number; write dates such as 2026-01-31"),
+    ],
+)
+def test_payments_that_cannot_be_read(text, words, tmp_path, capsys):
+    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
+    path.write_text(text)
+    seeds.write_text("a\n")
+    days = () if "amount,amount" in text else ("--days", 9)
+    assert run(path, ("fraud", "--seeds", seeds, *days, "--device", "cpu")) == 2
+    assert words in said(capsys, "fraud")
+
+
+def test_payments_are_one_file(tmp_path, capsys):
+    assert run(tmp_path, ("fraud", "--seeds", "list.txt")) == 2
+    assert "is a folder; name a file" in said(capsys, "fraud")
+    assert run(tmp_path / "*.csv", ("fraud", "--seeds", "list.txt")) == 2
+    assert "there is no such file; name one file, not a pattern" in said(capsys, "fraud")
 
 
 def test_blacklist_and_edges_are_read_alike(tmp_path, capsys):

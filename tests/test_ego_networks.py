@@ -1,5 +1,7 @@
 """Ego-networks are the subgraphs that neighbours induce, as a frame and as arrays."""
 
+import tracemalloc
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -132,6 +134,18 @@ def test_frames_do_not_depend_on_the_order_of_rows(device):
     expected = ego_networks(frame, device=device)
     shuffled = pd.concat([frame, frame[::3]]).sample(frac=1, random_state=1)
     assert_frame_equal(ego_networks(shuffled, device=device), expected)
+
+
+def test_batches_keep_to_the_limit():
+    random = np.random.default_rng(0)
+    graph = as_graph(tuple(random.integers(0, 30_000, (2, 1_000_000))), device="cpu")
+    ego_networks(graph, range(9), device="cpu")  # what is kept with the graph, and compiled
+    tracemalloc.start()
+    found = ego_networks(graph, range(20_000), memory_limit="12MB", device="cpu")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.attrs["glp"]["batches"] > 9
+    assert peak < 12e6 + 3 * found.memory_usage().sum() + 80 * graph.number_of_vertices
 
 
 def test_batches_change_nothing(device):

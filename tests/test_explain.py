@@ -170,3 +170,25 @@ def test_scores_of_another_graph_are_refused():
     for bad, message in ((scores[1:], "scores lack some"), (nulls, "scores hold some that are")):
         with pytest.raises(ValueError, match=message):
             explain(EDGES, bad, 3, device="cpu")
+
+
+def test_scores_of_other_weights_are_refused():
+    weighted = EDGES.assign(w=[3.0, *[1.0] * (len(EDGES) - 1)])
+    scores = account_scores(weighted, [1], weight="w", device="cpu")
+    assert len(explain(weighted, scores, 3, weight="w", device="cpu"))
+    with pytest.raises(ValueError, match="scores are of another graph, or of other weights"):
+        explain(weighted, scores, 3, device="cpu")
+    # with good accounts it is not known what the others trade on average
+    known = account_scores(weighted, [1], weight="w", good=[3], device="cpu")
+    assert not len(explain(weighted, known, 3, device="cpu"))
+
+
+def test_scores_without_their_damping_take_the_usual_one_with_a_warning():
+    scores = account_scores(EDGES, [1], damping=0.8, device="cpu")
+    bare = scores.copy()
+    bare.attrs = {}
+    with pytest.warns(UserWarning, match=r"0\.85 is taken.*pass damping="):
+        usual = explain(EDGES, bare, 3, device="cpu")
+    assert usual.attrs["glp"]["damping"] == 0.85
+    given = explain(EDGES, bare, 3, damping=0.8, device="cpu")
+    pd.testing.assert_frame_equal(given, explain(EDGES, scores, 3, device="cpu"))

@@ -1,5 +1,7 @@
 """What is hashed in the place of a vertex: the same whatever the kind of column, wherever it is."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,53 @@ def test_dates_of_arrow_are_dates():
     for kind in kinds[:2]:
         assert found(pd.Series(days).astype(pd.ArrowDtype(kind))) == expected
     assert len(set(found(pd.Series(days, dtype=pd.ArrowDtype(kinds[2]))))) == 9
+
+
+DAYS = pd.date_range("1969-12-20", periods=30)
+FORMS = {
+    "decimals": ([Decimal(i) / 4 - 2 for i in range(30)], "decimal128(6, 3)"),
+    "dates": ([day.date() for day in DAYS], "date32()"),
+    "moments": (list(DAYS), "timestamp('ns')"),
+    "moments of Python": ([day.to_pydatetime() for day in DAYS], "timestamp('us')"),
+    "moments somewhere": (list(DAYS.tz_localize("Asia/Tokyo")), "timestamp('s', 'Asia/Tokyo')"),
+    "lengths": (list(DAYS - DAYS[7]), "duration('s')"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_type_of_a_column_does_not_matter(name):
+    pyarrow = pytest.importorskip("pyarrow")
+    values, kind = FORMS[name]
+    kind = pd.ArrowDtype(eval(f"pyarrow.{kind}", {"pyarrow": pyarrow}))
+
+    def found(dtype):
+        ids = pd.Series(values, dtype=object).astype(dtype)
+        frame = pd.DataFrame({"src": ids, "dst": ids[::-1].set_axis(ids.index)})
+        return words(glp_rapids.as_graph(frame, device="cpu"))
+
+    assert found(object) == found(kind)
+    assert len(set(found(object))) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "others"),
+    [
+        (Decimal("1"), Decimal("1.00"), [Decimal(i) for i in range(2, 20)]),
+        (Decimal("-0.0"), Decimal("0"), [Decimal(i) / 3 for i in range(1, 20)]),
+        ((1, "a"), (1.0, "a"), [(i, "b") for i in range(2, 20)]),
+        ((np.int64(3), (2, 0.5)), (3, (np.float32(2), Decimal("0.50"))), [(4, i) for i in "abcd"]),
+        (DAYS[0].tz_localize("UTC"), DAYS[0].tz_localize("UTC").tz_convert("Asia/Tokyo"),
+         list(DAYS[1:].tz_localize("UTC"))),
+    ],
+)  # fmt: skip
+def test_equal_ids_have_one_word_whichever_comes_first(one, same, others):
+    ids = pd.Series([one, *others, same, *others[::-1]], dtype=object)
+    other = pd.Series([same, *others, one, *others[::-1]], dtype=object)
+    frames = (pd.DataFrame({"src": column, "dst": column[::-1].set_axis(column.index)})
+              for column in (ids, other))  # fmt: skip
+    first, second = (words(glp_rapids.as_graph(frame, device="cpu")) for frame in frames)
+    assert first == second
+    assert len(set(first)) == 1 + len(others)
 
 
 @pytest.mark.parametrize("text", [False, True])

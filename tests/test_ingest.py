@@ -14,7 +14,7 @@ from graphs import GRAPHS, edge_frames, edges, random_pairs
 from hypothesis import given, settings
 
 from glp_rapids.common import segments
-from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.graph import build as adjacency_module
 from glp_rapids.graph import sort_cpu, sort_gpu
 from glp_rapids.graph.graph import Graph
@@ -325,7 +325,7 @@ def test_no_edges_have_no_type_of_weights(kind, tmp_path):
 
 def test_attributes_travel_on_the_frame():
     frame = built(**GRAPHS["path"]()).frame({})
-    assert kinds.set_attributes(frame, {"sweeps": 2}) is frame
+    assert set_attributes(frame, {"sweeps": 2}) is frame
     assert frame.attrs == {"glp": {"sweeps": 2}}
 
 

@@ -11,7 +11,7 @@ from graphs import GRAPHS, edge_frames
 from hypothesis import given, settings
 
 from glp_rapids.device import to_host
-from glp_rapids.frames.kinds import set_attributes
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.ingest import rank
 from glp_rapids.ingest.read import as_graph
 

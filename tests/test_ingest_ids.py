@@ -181,3 +181,13 @@ def test_ids_that_are_no_vertex():
     for missing in (-1, 0, 2**63 - 1, 2**64 - 1):
         with pytest.raises(ValueError, match="no vertex"):
             big.vertex_index([missing])
+
+
+def test_times_of_units_that_no_unit_holds_say_so():
+    frame = pd.DataFrame({
+        "src": np.array(["2020-01-01", "9000-01-02"], "datetime64[s]"),
+        "dst": np.array(["2020-01-01", "2000-01-02"], "datetime64[ns]"),
+    })  # fmt: skip
+    with pytest.raises(ValueError, match=r"'src'.*'dst': times of different units.*9000.*astype"):
+        glp_rapids.as_graph(frame, device="cpu")
+    assert glp_rapids.as_graph(frame.astype("datetime64[us]"), device="cpu").number_of_vertices == 3

@@ -184,8 +184,10 @@ def test_damage_is_found_and_strangers_are_refused(tmp_path):
             with pytest.raises(ValueError, match=name):
                 Monitor.open(folder, device="cpu")
         path.write_bytes(content[: len(content) // 2])
-        with pytest.raises(ValueError, match="truncated"):
+        with pytest.raises(ValueError, match="truncated") as caught:
             Monitor.open(folder, device="cpu")
+        notes = ["without this file the monitor opens at tick 4"] if name == names[-2] else []
+        assert getattr(caught.value, "__notes__", []) == notes
         path.write_bytes(content)
     batches_there = [name for name in names if name.startswith("batch")]
     (folder / batches_there[0]).rename(tmp_path / "aside")

@@ -123,6 +123,30 @@ def test_a_row_of_a_wrong_clock_is_refused_in_a_first_batch_too(device):
     assert window.append(batch(np.linspace(0, 90, 50))).late > 0
 
 
+def test_of_more_rows_far_ahead_a_warning_tells(device):
+    window = SlidingWindow(30, device=device)
+    times = hours(100)
+    times[::5] = pd.Timestamp("2099-01-01")
+    with pytest.warns(UserWarning, match=r"20 of 100 rows are dated up to 2099.*left it for good"):
+        assert window.append(batch(times)) == Change(20, 0, 80, 0)
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "s"])
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [(20260131, "%Y%m%d"), (202601312359, "%Y%m%d%H%M"), (20260131235959, "%Y%m%d%H%M%S")],
+)
+def test_dates_written_as_numbers_are_refused(unit, written, form, device):
+    window = SlidingWindow(10, time_unit=unit, device=device)
+    if unit == "s" and form == "%Y%m%d":  # 234 days of seconds
+        assert window.append(batch([written - 1.0, written])).added == 2
+        return
+    with pytest.raises(ValueError, match=rf"holds {written}, which looks like a date .*{form}"):
+        window.append(batch([written - 1.0, written]))
+    more = written - written % 100 + 77  # no day, no second
+    assert window.append(batch([more - 1.0, more])).added > 0
+
+
 def test_pauses_longer_than_the_window_are_none_of_its_business(device):
     window = SlidingWindow(1 / 24, device=device)
     window.append(batch(hours(50)))

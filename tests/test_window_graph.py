@@ -38,7 +38,8 @@ def rows_of_ids(ids):
 
 # Of a handful of rows some batches are alike by chance, and most come late.
 CHANCE = pytest.mark.filterwarnings(
-    "ignore:each of the .* in the window already", "ignore:.* rows have come too late"
+    "ignore:each of the .* in the window already", "ignore:.* rows have come too late",
+    "ignore:.* rows are dated up to",
 )
 
 @CHANCE
@@ -169,7 +170,8 @@ def test_ids_of_several_columns_and_categories_pass_through(device):
         (lambda f: f.assign(amount=[1.0, np.nan]), ValueError, "amount column.*null"),
         (lambda f: f.assign(amount=[1.0, -1.0]), ValueError, "negative.*-1.0 at row 1"),
         (lambda f: f.assign(amount=[1.0, np.inf]), ValueError, "inf at row 1"),
-        (lambda f: f.assign(amount=["1", "2"]), TypeError, "amount column.*not numbers"),
+        (lambda f: f.assign(amount=["1", "2"]), TypeError, "amount column.*not numbers; cast"),
+        (lambda f: f.assign(amount=["1", "2,5"]), TypeError, "not numbers, such as '2,5' at row 1"),
         (lambda f: f.assign(amount=[True, False]), TypeError, "amount column.*not numbers"),
         (lambda f: f.assign(time=["today", "now"]), TypeError, "time column.*datetime64"),
         (lambda f: f.assign(time=[1.0, np.nan]), ValueError, "time column.*null"),
@@ -211,6 +213,9 @@ def test_a_bad_batch_is_refused_and_leaves_the_window_as_it_was(change, error, m
         ({"days": 7, "decimals": 12}, ValueError, "decimals"),
         ({"days": 7, "time": None}, TypeError, "time"),
         ({"days": 7, "device": "tpu"}, ValueError, "device"),
+        ({"days": 7, "source": "a", "destination": "a"}, ValueError, "both 'a'; name two columns"),
+        ({"days": 7, "amount": "time"}, ValueError, "amount and time are both 'time'"),
+        ({"days": 7, "id": "source"}, ValueError, "id='source' is the column of an account"),
     ],
 )
 def test_bad_options_of_a_window_are_refused(options, error, message):

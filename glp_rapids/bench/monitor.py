@@ -29,7 +29,6 @@ from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import memory_pool, synchronise
 from glp_rapids.datasets import drifting_transactions
 from glp_rapids.device import choose
-from glp_rapids.frames.kinds import Frame, to_frame
 from glp_rapids.fraud import Monitor, SlidingWindow, Tick
 
 DAYS, WINDOW = 60, 30
@@ -62,7 +61,7 @@ def _ticks(options: argparse.Namespace, device: str) -> Tables:
     parts = [part for _, part in frame[stamp >= half].groupby(stamp[stamp >= half])]
     ticks, seconds, ends = [], [], []
     for part in parts[: options.ticks]:
-        batch = _given(part, device)
+        batch = subjects.frame_of(part, device)
         synchronise(device)
         begin = time.perf_counter()
         ticks.append(watch.update(batch))
@@ -99,7 +98,7 @@ def _filled(
         members.iloc[np.random.default_rng(0).permutation(len(members))[: len(members) // 5]],
     )
     half = frame["time"].iloc[0].floor("D") + pd.Timedelta(days=WINDOW)
-    watch.update(_given(frame[frame["time"] < half], device))
+    watch.update(subjects.frame_of(frame[frame["time"] < half], device))
     return watch, half, frame, truth
 
 
@@ -111,7 +110,7 @@ def _soak(rows: int, device: str) -> Tables:
     seconds, saving, memory = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for _, part in later.groupby(number):
-            batch = _given(part, device)
+            batch = subjects.frame_of(part, device)
             begin = time.perf_counter()
             watch.update(batch)
             synchronise(device)
@@ -140,10 +139,6 @@ def _resident() -> int:
     """Return how many bytes of the host's memory this process has."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _given(part: pd.DataFrame, device: str) -> Frame:
-    return to_frame({name: part[name] for name in part.columns}, subjects.frame_kind(device))
 
 
 def _members(tick: Tick) -> pd.Series:

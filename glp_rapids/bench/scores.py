@@ -19,7 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from glp_rapids import as_graph
-from glp_rapids.bench import timing
+from glp_rapids.bench import subjects, timing
 from glp_rapids.bench.table import Rows, Tables
 from glp_rapids.datasets import blacklist, transactions
 from glp_rapids.device import choose, to_host
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> Tables:
     def graph_from(first: int) -> Graph:
         some = rows.iloc[first : first + number]
         pairs = some.groupby(["source", "destination"], sort=False).size()
-        edges = pairs.reset_index(name="weight")
+        edges = subjects.frame_of(pairs.reset_index(name="weight"), device)
         names = {"source": "source", "destination": "destination", "weight": "weight"}
         return as_graph(edges, **names, device=device)
 

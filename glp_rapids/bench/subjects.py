@@ -20,7 +20,7 @@ from glp_rapids import datasets
 from glp_rapids.bench import memory
 from glp_rapids.bench.table import Tables
 from glp_rapids.device import DeviceName, array_module, choose, to_device, to_host
-from glp_rapids.frames.kinds import Kind
+from glp_rapids.frames.kinds import Frame, Kind, to_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.webgraph.read import read_webgraph
@@ -43,6 +43,14 @@ MODES: dict[str, dict[str, Any]] = {"defaults": {}, "explore=0": {"explore": 0}}
 def frame_kind(device: DeviceName) -> Kind:
     """Tell of which kind the frames are that a user of a device has."""
     return "cudf" if device == "gpu" and importlib.util.find_spec("cudf") else "pandas"
+
+
+def frame_of(columns: Any, device: DeviceName) -> Frame:
+    """Make a frame of columns, or of a frame of pandas, as a user of a device has it.
+
+    Results are of the kind of what a graph was made of: those of pandas go from a GPU to the host.
+    """
+    return to_frame(dict(columns.items()), frame_kind(device))
 
 
 def add_options(
@@ -112,7 +120,7 @@ def load(name: str, device: DeviceName | None = None) -> Graph:
         known = datasets.ground_truth(name)["vertex"]
     else:
         known = None if vertices is None else np.arange(vertices)
-    return as_graph(edges, vertices=known, device=device)
+    return as_graph(frame_of(edges, device), vertices=known, device=device)
 
 
 def with_shuffled_ids(graph: Graph, seed: int) -> tuple[Graph, np.ndarray]:
@@ -170,7 +178,8 @@ def _read(path: Path, device: DeviceName) -> Graph:
     if files.checked_ending(path) not in files.PARQUET and not {*ends} <= {*edges.columns}:
         edges = files.read_table(path, ends, header=ends)
     files.check_columns(list(edges.columns), path, {"source": "src", "destination": "dst"})
-    return as_graph(edges[edges["src"] != edges["dst"]], device=device)
+    proper = edges[edges["src"] != edges["dst"]]
+    return as_graph(frame_of(proper, device), device=device)
 
 
 def truth(name: str, graph: Graph) -> np.ndarray | None:

@@ -52,17 +52,22 @@ def run(options: argparse.Namespace) -> Tables:
 
 def without_some(graph: Graph, share: float, seed: int = 0) -> tuple[Graph, Any]:
     """Return an undirected graph less a share of its edges, drawn at random; and their ends."""
-    source, destination = to_host(graph.row_indices()), to_host(graph.indices)
-    weights = None if graph.weights is None else to_host(graph.weights)
-    once = source <= destination
+    device = graph.device
+    ends = {"src": to_host(graph.row_indices()), "dst": to_host(graph.indices)}
+    once = ends["src"] <= ends["dst"]
     gone = np.random.default_rng(seed).random(int(once.sum())) < share
-    ends = [end[once] for end in (source, destination)]
     ids = graph.external()
     host = np.asarray(ids.to_pandas() if hasattr(ids, "to_pandas") else ids)
-    parts = [host[end[~gone]] for end in ends]
-    parts += [] if weights is None else [weights[once][~gone]]
-    touched = host[np.unique(np.concatenate([end[gone] for end in ends]))]
-    return as_graph(tuple(parts), vertices=host, device=graph.device), touched
+    columns = {name: host[end[once][~gone]] for name, end in ends.items()}
+    if graph.weights is not None:
+        columns["weight"] = to_host(graph.weights)[once][~gone]
+    touched = host[np.unique(np.concatenate([end[once][gone] for end in ends.values()]))]
+    known, there = (
+        subjects.frame_of({"vertex": ids}, device)["vertex"] for ids in (host, touched)
+    )
+    weight = "weight" if "weight" in columns else None
+    edges = subjects.frame_of(columns, device)
+    return as_graph(edges, weight=weight, vertices=known, device=device), there
 
 
 def churn(before: Any, after: Any) -> float:

@@ -25,7 +25,7 @@ from glp_rapids.bench import subjects
 from glp_rapids.bench.table import Tables
 from glp_rapids.bench.timing import synchronise
 from glp_rapids.device import choose
-from glp_rapids.frames.kinds import Frame, to_frame
+from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud import SlidingWindow
 
 DAYS = 10
@@ -109,7 +109,7 @@ class Stream:
         }
         if self.ids:
             columns["id"] = sent
-        return to_frame(columns, subjects.frame_kind(self.device))
+        return subjects.frame_of(columns, self.device)
 
 
 def _ms(call: Callable[[], Any], device: str) -> float:

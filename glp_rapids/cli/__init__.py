@@ -46,6 +46,10 @@ IN_A_FILE = {
     r"\bcast them, as with astype\('int64'\)": "write them as integers",
     r"\bcast them, as with astype\('str'\)": "write them as texts",
     r"\bcast one of them with astype\b": "write both as integers, or both as texts",
+    r"pass the frame of pandas\.read_csv\(\.\.\., sep=.*?\)": "save it with commas",
+    r"make dates of them by pandas\.to_datetime\(.*\)": "write dates such as 2026-01-31",
+    r"save to a new folder, or open that one":
+        "name a new --folder, or go on from it by fraud.Monitor.open",
     r" \(of the command line; as a frame: pandas\.read_csv\(.*?\)\)": "",
 }
 

@@ -188,8 +188,13 @@ def transactions_of(options: argparse.Namespace) -> Any:
         "time": None if options.days is None else options.time,
     }
     frame = files.read_table(options.transactions, ends.values(), **needed)
+    if not len(frame):
+        raise ValueError(f"{options.transactions}: holds no transactions")
     if options.amount is None and "amount" in frame.columns:
         options.amount = "amount"
+        if files.checked_ending(options.transactions) not in files.PARQUET:
+            names = files.names_in(options.transactions)  # pandas makes those of one name differ
+            files.check_columns(names, options.transactions, {"amount": "amount"})
     if options.days is None:
         options.time = "no window"
         while options.time in frame.columns:

@@ -30,7 +30,8 @@ examples:
 The transactions are replayed in the order of their times. After each --every a line is printed for
 every cluster that is new, has grown, shrunk, merged with others, split off, or is gone. A cluster
 keeps its name as long as most of its members stay together. --folder keeps the monitor's state,
-with which `fraud.Monitor.open` goes on. --port makes a page of it for a browser on this machine
+with which `fraud.Monitor.open` goes on; this command begins anew. --output and --members are
+written at the end. --port makes a page of it for a browser on this machine
 that stays until Ctrl-C: alerts as they come, a picture of each cluster, why its members are in it.
 """
 

@@ -9,7 +9,8 @@ from glp_rapids.cohesion.engines import engine_for
 from glp_rapids.cohesion.memory import check_memory
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use
-from glp_rapids.frames.kinds import set_attributes, to_frame
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import to_frame
 from glp_rapids.graph.simple import simple, weights
 from glp_rapids.ingest.read import as_graph
 

@@ -290,7 +290,7 @@ def _show(bar: Any, facts: dict) -> None:
 
 def _frame(graph: BaseGraph, found: Found, report: dict, levels: bool) -> Frame:
     from glp_rapids.device import array_module
-    from glp_rapids.frames.kinds import set_attributes
+    from glp_rapids.frames.facts import set_attributes
 
     if not levels:
         labels = found.labels.astype(graph.index_dtype, copy=False)

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.device import DeviceName
-from glp_rapids.frames.kinds import Frame, is_cudf, set_attributes, to_frame
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import Frame, is_cudf, to_frame
 
 if TYPE_CHECKING:
     from glp_rapids.dask.cluster import Call

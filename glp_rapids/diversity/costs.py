@@ -16,6 +16,7 @@ from glp_rapids.multigpu.workers import Costs
 Array = Any
 
 ENTRIES_READ = "entries read"  # kept under this name
+AT_ONCE = {"cpu": 1 << 20, "gpu": 1 << 25}  # entries, each of which takes some 12 bytes meanwhile
 # What a unit should cost at the least, for a call not to be what costs most.
 LEAST_COST = {"cpu": 1 << 16, "gpu": 1 << 22}
 # What edges ** 1.5 make up of the cost of all trusses, for every part of the linear terms.
@@ -61,7 +62,9 @@ def entries_read(graph: Graph, csr: CSR) -> Array:
 def entries_read_of_rows(rows: CSR, degree: Array) -> Array:
     """Count them for those vertices whose rows are there; ``degree``: of all vertices."""
     xp = array_module(rows.indptr)
-    degree = degree.astype(rows.indices.dtype)
-    shorter = degree[rows.row_indices()]
-    xp.minimum(shorter, degree[rows.indices], out=shorter)
-    return integer_sums(shorter, rows.indptr)
+    degree, sums = degree.astype(rows.indices.dtype), xp.zeros(rows.indptr.size - 1, np.int64)
+    for first, last, some in rows.chunks(AT_ONCE[rows.device]):
+        shorter = degree[first:last][some.row_indices()]
+        xp.minimum(shorter, degree[some.indices], out=shorter)
+        sums[first:last] = integer_sums(shorter, some.indptr)
+    return sums

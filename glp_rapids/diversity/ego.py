@@ -21,7 +21,8 @@ from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
-from glp_rapids.frames.kinds import ids_as_text, library, set_attributes, to_frame
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import ids_as_text, library, to_frame
 from glp_rapids.graph.simple import rows_of_vertices, simple
 from glp_rapids.ingest.options import EgoEdgeOptions
 from glp_rapids.ingest.read import as_graph
@@ -36,6 +37,7 @@ Array = Any
 # What a batch takes until its edges are columns of a frame.
 BYTES_A_NODE = 64
 BYTES_AN_ENTRY = 32
+COUNTED = 24  # bytes an entry of the graph to count the edges of all ego-networks
 MOST_NODES = np.iinfo(np.int32).max  # that an engine can number at once
 
 
@@ -89,9 +91,10 @@ def ego_networks(
     arrays : bool, default False
         Return an `EgoNetworks` of arrays instead of a frame.
     memory_limit : int or str, optional
-        Bytes to work in, or a text such as "8GB", besides the result; None: half of what is free.
-        The less there is, the
-        more batches.
+        Bytes to work in, or a text such as "8GB", besides the result and 80 bytes a vertex; None:
+        half of what is free. The less there is, the more batches. Where degrees let a single
+        ego-network be larger than that, all are counted first, which takes 24 bytes an entry of the
+        graph.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -191,17 +194,19 @@ def _batches(
     if int(needed.sum()) <= limit and nodes <= MOST_NODES:
         yield vertices, engine.ego_rows(vertices)
         return
-    # not by the most that there can be, then, but by what there is
-    exact = integer_sums(engine.common_neighbors(), csr.indptr)[vertices]
-    needed = to_host(BYTES_A_NODE * degree + BYTES_AN_ENTRY * exact)
-    if needed.max() > limit:
-        worst = int(needed.argmax())
-        who = ids_as_text(graph.external(vertices[worst : worst + 1]))
-        raise LackOfMemory(
-            f"the ego-network of {who}, with {int(degree[worst])} members and "
-            f"{int(exact[worst]) // 2} edges, needs {needed[worst]} bytes, more than "
-            f"memory_limit={limit}; raise memory_limit, or leave it out of vertices"
-        )
+    needed = to_host(needed)
+    if COUNTED * csr.indices.size <= limit or needed.max() > limit:
+        # not by the most that there can be, then, but by what there is
+        exact = integer_sums(engine.common_neighbors(), csr.indptr)[vertices]
+        needed = to_host(BYTES_A_NODE * degree + BYTES_AN_ENTRY * exact)
+        if needed.max() > limit:
+            worst = int(needed.argmax())
+            who = ids_as_text(graph.external(vertices[worst : worst + 1]))
+            raise LackOfMemory(
+                f"the ego-network of {who}, with {int(degree[worst])} members and "
+                f"{int(exact[worst]) // 2} edges, needs {needed[worst]} bytes, more than "
+                f"memory_limit={limit}; raise memory_limit, or leave it out of vertices"
+            )
     ends, node_ends = np.cumsum(needed), np.cumsum(to_host(degree))
     first, bytes_before, nodes_before = 0, 0, 0
     while first < vertices.size:

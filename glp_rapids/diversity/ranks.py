@@ -22,7 +22,8 @@ from glp_rapids.diversity.models import model_of
 from glp_rapids.diversity.search import every_k, level_of, number_of_best
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
-from glp_rapids.frames.kinds import set_attributes, to_frame
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import to_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.graph.simple import simple
 from glp_rapids.graph.vertex_ids import VertexIds

@@ -25,7 +25,7 @@ from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
 from glp_rapids.diversity.top_t import best_vertices, contexts_of
-from glp_rapids.frames.kinds import set_attributes
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.graph.simple import simple
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.ingest.read import as_graph

@@ -117,7 +117,8 @@ def check_input(path: Path) -> None:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{path}: there is no such file") from None
+        pattern = "; name one file, not a pattern" if set("*?[") & set(str(path)) else ""
+        raise FileNotFoundError(f"{path}: there is no such file{pattern}") from None
     if kind := atomic_file.kind_of(mode):
         raise ValueError(f"{path}: is {kind}; name a file")
 
@@ -219,6 +220,8 @@ def checked_ending(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     packed = endings.pop() if endings and endings[-1] in streams.COMPRESSIONS else ""
     ending = endings[-1] if endings else ""
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name a file")
     if ending not in (*PARQUET, *SEPARATORS):
         raise ValueError(f"{path}: the format is not clear from the name; use {FORMATS}")
     if packed and ending in PARQUET:
@@ -291,9 +294,12 @@ def check_columns(there: list[Any], path: Path, columns: Mapping[str, str | None
         if name is None:
             continue
         if name not in there:
+            mend = ""
+            if len(there) == 1 and {*";|\t"} & {*str(there[0])}:
+                mend = "; if these are several, save it with commas, or with tabs as *.tsv"
             raise ValueError(
                 f"{path}: has no column {name!r} (--{option}); its columns are: "
-                f"{', '.join(map(str, there))}"
+                f"{', '.join(map(str, there))}{mend}"
             )
         if (times := there.count(name)) > 1:
             raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")

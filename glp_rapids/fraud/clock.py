@@ -7,11 +7,13 @@ refused where it shows, before the window moves.
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.scans import number_where
 from glp_rapids.device import all_true, any_true, array_module
 from glp_rapids.frames import kinds
@@ -20,6 +22,8 @@ Array = Any
 PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
 # Where such a count since 1970 was in 2001; at five times that it will be 2128.
 SINCE_1970 = {"s": 10**9, "ms": 10**12, "us": 10**15}
+# Dates written as whole numbers, of so many digits, and the units in which none means such a time.
+CALENDAR = {8: ("%Y%m%d", "Dh"), 12: ("%Y%m%d%H%M", "Dhms"), 14: ("%Y%m%d%H%M%S", "Dhms")}
 # Microseconds of a unit of dates, or units of a microsecond.
 UNITS = {"datetime64[s]": (10**6, 1), "datetime64[ms]": (1000, 1), "datetime64[us]": (1, 1),
          "datetime64[ns]": (1, 1000)}  # fmt: skip
@@ -98,6 +102,23 @@ def _check_numbers(time, label, time_unit):
                 f"{label} holds {newest:.17g}, which looks like a time since 1970 in {unit!r}, not "
                 f"in {time_unit!r}; pass time_unit={unit!r} (or dates, or smaller numbers)"
             )
+    _refuse_calendar(newest, label, time_unit)
+
+
+def _refuse_calendar(newest, label, time_unit):
+    """Raise if a time is a date as 20260131 has it: a day after that would be 70 days later."""
+    text = f"{newest:.0f}"
+    form, units = CALENDAR.get(len(text), ("", ""))
+    if time_unit not in units or not newest.is_integer() or not 1900 <= int(text[:4]) <= 2100:
+        return
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return
+    raise ValueError(
+        f"{label} holds {text}, which looks like a date written as a number; make dates of them by "
+        f"pandas.to_datetime(column.astype('str'), format={form!r})"
+    )
 
 
 def start_of(newest, days, kind, time_unit):
@@ -116,13 +137,14 @@ def start_of(newest, days, kind, time_unit):
 def refuse_leap(time, start, newest, newest_before, held, label, shown, place=None):
     """Raise if a few rows of a batch lie so far ahead of all others that a window would lose these.
 
+    Where they are more than a tenth of all, but fewer than half of the batch, warn of it.
     ``time``: of the batch; ``held``: how many rows the window has; ``shown``: makes a time legible;
     ``place``: which rows of the frame these are, if not all.
     """
     xp = array_module(time)
     ahead = time > start
     rows, few = time.size, number_where(ahead)
-    if not (0 < 2 * few < rows and 10 * few <= rows + held):
+    if not 0 < 2 * few < rows:
         return
     if newest_before is not None and newest_before > start:
         return
@@ -134,10 +156,19 @@ def refuse_leap(time, start, newest, newest_before, held, label, shown, place=No
     if pause > max(newest - start, 2 * usual):
         row = int(xp.argmax(time))
         row = row if place is None else int(place[row])
-        raise ValueError(
+        far = (
             f"{label}: {few} of {rows} rows are dated up to {shown(newest)} (row {row}), farther "
-            f"than the window is long from all others, which end with {shown(before)} and would "
-            "leave it for good; drop those rows, or, if they are right, append them on their own"
+            f"than the window is long from all others, which end with {shown(before)} and"
+        )
+        if 10 * few > rows + held:
+            warn_caller(
+                f"{far} left it for good; if a wrong clock said so, start a new window, and pass "
+                "max_lead= to refuse such rows"
+            )
+            return
+        raise ValueError(
+            f"{far} would leave it for good; drop those rows, or, if they are right, append them "
+            "on their own"
         )
 
 

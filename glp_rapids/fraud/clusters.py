@@ -26,6 +26,7 @@ from glp_rapids.common.scans import integer_sum, places_where
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import to_device, to_host
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.agreement import agreed
 from glp_rapids.fraud.cores import connected_core, largest_core
@@ -318,7 +319,7 @@ def frames_of(found: Clusters, graph: Graph, report: dict[str, Any]) -> tuple[Fr
     members = graph.frame(columns, vertex=to_device(found.member[by_cluster], graph.device))
     clusters = kinds.to_frame(found.columns, graph.vertices.kind)
     for frame in (clusters, members):
-        kinds.set_attributes(frame, dict(report))
+        set_attributes(frame, dict(report))
     return clusters, members
 
 

@@ -23,6 +23,7 @@ from glp_rapids.common.segments import integer_sums
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use, to_device, to_host
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.placing import Transfers, prepared, telling, told_of, where_it_fits
 from glp_rapids.fraud.scores import Rule, checked, solved
@@ -161,7 +162,7 @@ def _features(
         "seconds": time.perf_counter() - begin,
         "peak_memory": memory_in_use(transfers.device),
     }
-    return kinds.set_attributes(transfers.frame(columns), facts)
+    return set_attributes(transfers.frame(columns), facts)
 
 
 def _folds(graph: Graph, folds: int, seed: int) -> Array:

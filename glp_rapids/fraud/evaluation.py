@@ -70,7 +70,8 @@ def evaluate(
     -------
     Evaluation
         ``at``, a frame ``k, precision, recall, lift`` (precision over that of a list in random
-        order), and ``amount``, the share of the amounts of all fraud that the top holds;
+        order), and ``amount``, the share of the amounts of all fraud that the top holds (NaN where
+        no fraud has an amount);
         ``average_precision``, ``auc`` (NaN where all are fraud), ``vertices``, ``frauds``.
 
     Raises
@@ -150,7 +151,7 @@ def evaluate(
         "lift": precision / (frauds / score.size),
     }
     if amounts is not None:
-        columns["amount"] = lost_in_all[top - 1] / (lost_in_all[-1] or 1.0)
+        columns["amount"] = lost_in_all[top - 1] / (lost_in_all[-1] or np.nan)
     average, auc = _overall(score, caught)
     return Evaluation(kinds.to_frame(columns, scored.kind), average, auc, score.size, frauds)
 

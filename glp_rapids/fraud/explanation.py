@@ -17,23 +17,25 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from glp_rapids.common.calls import guarded
+from glp_rapids.common.calls import guarded, warn_caller
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.scans import places_where
 from glp_rapids.device import all_true, device_of, to_device, to_host
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.clock import NUMBERS
 from glp_rapids.fraud.placing import prepared
 from glp_rapids.fraud.system import times_as_far
 from glp_rapids.fraud.tables import Table
-from glp_rapids.fraud.totals import row_weights
+from glp_rapids.fraud.totals import mean_traded, row_weights
 from glp_rapids.fraud.window import SlidingWindow
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.options import EdgeOptions
 
 Array = Any
 Path = tuple[int, ...]
+DAMPING = 0.85  # of `account_scores`, by default
 
 
 class Found(NamedTuple):
@@ -67,7 +69,8 @@ def explain(
     k
         How many paths, at the most.
     damping : float, optional
-        As it was given to `account_scores`. None: as ``scores.attrs`` says, else 0.85.
+        As it was given to `account_scores`. None: as ``scores.attrs`` says; else 0.85, with a
+        warning, for pandas and cuDF leave it out where frames are merged.
     least
         Paths that add less than this part of the account's score are not looked for.
 
@@ -88,7 +91,8 @@ def explain(
     ------
     ValueError
         ``vertex`` is no vertex, the window is empty, the graph directed, an option out of range,
-        or ``scores`` is no frame of scores of this graph's vertices.
+        or ``scores`` is no frame of scores of this graph's vertices, or says that it is of one
+        whose edges weigh otherwise.
     TypeError
         A type is not as described.
 
@@ -127,8 +131,13 @@ def explained(
     kind, ids = transfers.vertices.kind, transfers.vertices
     table = Table(scores, "scores", "score", "is_seed", keys=ids.names())
     facts = getattr(table.frame, "attrs", {}).get("glp", {})
+    if damping is None and "damping" not in facts:
+        warn_caller(
+            f"scores do not say by which damping they were computed: {DAMPING} is taken, which "
+            "find_clusters and Monitor do not use; pass damping="
+        )
     if damping is None:
-        damping = facts.get("damping", 0.85)
+        damping = facts.get("damping", DAMPING)
     check_share("damping", damping, "above 0 and at most 1", zero=False)
     host = transfers.to("cpu")
     single = [vertex] if not isinstance(vertex, list) else vertex
@@ -136,13 +145,15 @@ def explained(
     if start.size != 1:
         raise ValueError(f"vertex must be one id, not {start.size}")
     search = _Search(host, table, float(damping), facts if known is None else known)
+    if known is None:
+        search.refuse_other_weights(facts)
     paths = search.strongest(int(start[0]), int(min(k, 1 << 40)), float(least))
     told = {
         "score": float(search.score[start[0]]),
         "explained": math.fsum(path.product for path in paths), "paths": len(paths),
         "damping": float(damping),
     }  # fmt: skip
-    return kinds.set_attributes(_frame(paths, transfers, host, amounts, window, kind), told)
+    return set_attributes(_frame(paths, transfers, host, amounts, window, kind), told)
 
 
 class _Search:
@@ -171,6 +182,18 @@ class _Search:
             slack = known["error"] * times_as_far(self.root, known["mean_weight"])
         bound = np.minimum(self.score + slack, damping)
         self.bound = np.where(self.is_seed, 1.0, np.where(self.score > 0, bound, 0.0))
+
+    def refuse_other_weights(self, facts: Mapping[str, Any]) -> None:
+        """Raise if scores say that accounts trade something else on average than in this graph."""
+        if facts.get("good") != 0 or "mean_weight" not in facts:  # good accounts do not count
+            return
+        own, of_scores = mean_traded(row_weights(self.graph), self.is_seed), facts["mean_weight"]
+        if not math.isclose(own, of_scores, rel_tol=1e-9):
+            raise ValueError(
+                f"scores are of another graph, or of other weights: accounts trade {of_scores:.6g} "
+                f"there on average, and {own:.6g} in this one; compute them anew, or pass the "
+                "graph as account_scores had it"
+            )
 
     def strongest(self, start: int, k: int, least: float) -> list[Found]:
         """Find the k simple paths with the largest products, by Yen's algorithm."""

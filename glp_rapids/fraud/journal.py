@@ -155,6 +155,17 @@ def read_batch(folder: Path, tick: int, device: Any) -> Delivery:
     return Delivery(*given, add, ids.get("drop"), ids.get("merchants"))
 
 
+def _batches(folder: Path, ticks: list[int], device: Any) -> Iterator[Delivery]:
+    """Read what ticks were given, one after the other."""
+    for tick in ticks:
+        try:
+            yield read_batch(folder, tick, device)
+        except ValueError as error:
+            if tick == ticks[-1]:
+                error.add_note(f"without this file the monitor opens at tick {tick - 1}")
+            raise
+
+
 def _put_kinds(facts: dict[str, Any], name: str, lists: Blacklists) -> dict[str, VertexIds]:
     """Note the kinds of seeds, and name the ids of each."""
     facts[name] = list(lists)
@@ -214,7 +225,7 @@ def opened(
             missing = path_of(folder, "batch", number)
             raise ValueError(f"{missing} is missing, and later ones are there; restore it")
     window, state, options, current = read_state(folder, there.state, device, len(there.batches))
-    batches = (read_batch(folder, tick, window.device) for tick in there.batches)
+    batches = _batches(folder, there.batches, window.device)
     # beside a state of other rules no batch may be written that follows it by these
     since: list[Delivery] | None = [] if current else None
     return window, state, options, batches, Journal(folder, since=since, lock=lock)

@@ -19,6 +19,7 @@ from glp_rapids.device import array_module, module_on, to_device, to_host
 from glp_rapids.frames.kinds import ids_as_text
 from glp_rapids.fraud.system import Fixed
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.id_types import of_labels_by_id
 
 Array = Any
 OR_DROPPED = "pass absent='drop'"
@@ -62,7 +63,12 @@ def known_accounts(
         raise TypeError(f"seeds must be a list, array or Series of ids, not {shown(seeds)}")
     if absent == "raise" and not len(seeds):
         raise ValueError("seeds are empty: name at least one account")
-    found = graph.vertices.lookup(seeds, "seeds", absent == "drop", OR_DROPPED)
+    try:
+        found = graph.vertices.lookup(seeds, "seeds", absent == "drop", OR_DROPPED)
+    except (TypeError, ValueError) as error:
+        if mend := of_labels_by_id(seeds, "kinds"):
+            raise type(error)(f"{error}; {mend}") from error
+        raise
     index = _vertices(graph, found)
     honest = _honest(graph, good, absent)
     xp = array_module(index)

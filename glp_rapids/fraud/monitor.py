@@ -191,8 +191,10 @@ class Monitor:
             ``changes``: accounts whose score has changed by more than twice what it may now be off
             (``tol``, if known), by ``vertex``: ``score``, ``previous`` (0: new), ``kind``, if any.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
-            ``cluster_id`` for ``cluster``. ``members``: ``vertex``, ``cluster_id``,
-            ``score``, ``is_seed``, by vertex. These two are made when they are first looked at.
+            ``cluster_id`` for ``cluster``, but for accounts within what scores may be off (``tol``)
+            of ``minimum_score``, by which large clusters of lax options may differ. ``members``:
+            ``vertex``, ``cluster_id``, ``score``, ``is_seed``, by vertex. These two are made when
+            they are first looked at.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
             scores), ``error``, as in `account_scores`, and more.
 

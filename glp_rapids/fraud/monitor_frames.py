@@ -14,6 +14,7 @@ from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.scans import places_where
 from glp_rapids.device import to_device
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud.clusters import Clusters
 from glp_rapids.fraud.monitor_state import State
@@ -103,7 +104,7 @@ class Tick:
         return self._with_facts(self._suspects.members())
 
     def _with_facts(self, frame: Frame) -> Frame:
-        return kinds.set_attributes(frame, dict(self._facts))
+        return set_attributes(frame, dict(self._facts))
 
 
 def changes_frame(graph: Graph, state: State, changed: Array, previous: Array) -> Frame:

@@ -11,7 +11,7 @@ import pandas as pd
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.progress import Report
 from glp_rapids.device import module_on, to_device
-from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud import clock, parts
 from glp_rapids.fraud import seeds as seed_lists
@@ -146,7 +146,7 @@ def _tick(
     laps.lap("frames")
     facts["seconds"] = laps.seconds
     for frame in (became, changes):
-        kinds.set_attributes(frame, dict(facts))
+        set_attributes(frame, dict(facts))
     return Tick(state.tick, change, became, changes, suspects, facts)
 
 
@@ -160,4 +160,4 @@ def scores_frame(state: State, rule: Rule) -> Frame:
     columns = {"score": state.scores.scores, "is_seed": state.scores.is_seed}
     columns |= state.scores.kind_columns(every, graph.vertices.kind, every=True)
     facts = {"damping": rule.damping, **state.scores.facts(), "device": graph.device}
-    return kinds.set_attributes(graph.frame(columns), facts)
+    return set_attributes(graph.frame(columns), facts)

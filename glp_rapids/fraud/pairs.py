@@ -182,7 +182,10 @@ def units(column, scale, label):
     refuse_nulls(column, label)
     numbers = pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c"
     if pd.api.types.is_bool_dtype(column.dtype) or not numbers:
-        raise TypeError(f"{label} holds {column.dtype}, not numbers; cast with astype('float64')")
+        odd = _first_of_no_number(column)
+        raise TypeError(
+            f"{label} holds {column.dtype}, not numbers{odd}; cast with astype('float64')"
+        )
     amount = kinds.to_array(column).astype(np.float64)
     xp = array_module(amount)
     scaled = xp.rint(amount * np.float64(scale))
@@ -192,9 +195,17 @@ def units(column, scale, label):
         raise ValueError(
             f"{label} holds {number_where(bad)} amount(s) that are negative or beyond "
             f"{LARGEST_AMOUNT / scale:.3g}, the first {amount[row].item()} at row {row}; drop "
-            "them, book a refund from payee to payer, or lower decimals"
+            "them (a refund as a row from payee to payer is one more transfer), or lower decimals"
         )
     return scaled.astype(np.int64)
+
+
+def _first_of_no_number(column):
+    """Say which value of a column of pandas is no number, if one is."""
+    if not isinstance(column, pd.Series):
+        return ""
+    odd = pd.to_numeric(column.astype(str), errors="coerce").isna().to_numpy()
+    return f", such as {column.iloc[odd.argmax()]!r} at row {odd.argmax()}" if odd.any() else ""
 
 
 def refuse_total(total: float, scale: float, growth: int = 1) -> None:

@@ -15,6 +15,7 @@ from glp_rapids.common.progress import Progress, Report
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import any_true, memory_in_use, module_on, to_device
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame
 from glp_rapids.fraud.known import Known, known_accounts
 from glp_rapids.fraud.placing import prepared, telling, told_of, where_it_fits
@@ -204,7 +205,7 @@ def score_frame(
         "seconds": time.perf_counter() - begin,
         "peak_memory": memory_in_use(graph.device),
     }
-    return kinds.set_attributes(graph.frame(columns), facts)
+    return set_attributes(graph.frame(columns), facts)
 
 
 def how_far_off(states: Sequence[ScoreState]) -> dict[str, float]:

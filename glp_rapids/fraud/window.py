@@ -74,10 +74,10 @@ class SlidingWindow:
     Notes
     -----
     The window never moves back, so a wrong clock may empty it for good. ``max_lead`` is the sure
-    guard. Without it there are two: a batch is
-    refused if a minority of its rows, and at most a tenth of these and those in the window, is
-    dated more than ``days`` after all others, and than twice any pause among them; and a warning is
-    given when more rows than the window holds have come ``days`` too late since ``newest`` moved.
+    guard. Without it a batch is refused if a minority of its rows, and at most a tenth of these and
+    those in the window, is dated more than ``days`` after all others, and than twice any pause
+    among them; a larger minority is taken, with a warning. Another is given when more rows than the
+    window holds have come ``days`` too late since ``newest`` moved.
     A whole batch that is far ahead is taken, as after a pause; with a warning if most of the window
     leaves, of a thousand rows and ten times as many as came. Without ``id`` a batch that comes
     twice counts twice, with a warning if all of it is there already.
@@ -132,8 +132,16 @@ class SlidingWindow:
             raise TypeError(f"time must be the name of a column, not {time!r:.80}")
         if not isinstance(amount, str | int | None):
             raise TypeError(f"amount must be the name of a column or None, not {amount!r:.80}")
-        if id is not None:
-            names_of(id, "id")
+        ends = names_of(source, "source"), names_of(destination, "destination")
+        if ends[0] == ends[1]:
+            raise ValueError(f"source and destination are both {source!r}; name two columns")
+        if amount is not None and amount == time:
+            raise ValueError(f"amount and time are both {amount!r}; name two columns")
+        if id is not None and names_of(id, "id") in ends:
+            raise ValueError(
+                f"id={id!r} is the column of an account, of whose payments only the first would be "
+                "taken; name the column with the id of a transaction"
+            )
         check_truth(directed=directed)
         self.days = days
         self.directed = bool(directed)
@@ -196,7 +204,8 @@ class SlidingWindow:
         ------
         ValueError
             A column is missing, or holds nulls, negative or infinite amounts; numeric times look
-            like another unit than ``time_unit``, or cannot be told apart; a few rows are dated far
+            like another unit than ``time_unit``, or like dates (20260131), or cannot be told apart;
+            a few rows are dated far
             ahead of all others, or one more than ``max_lead`` after ``now``. The window stays as
             it was.
         TypeError

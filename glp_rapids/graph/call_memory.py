@@ -124,7 +124,7 @@ TAKEN: dict[str, dict[str, Callable[[Any], int]]] = {
         "gpu": _largest(Moment(220, a_real_weight=44), Moment(60, 26)),
     },
     "contract": {
-        "cpu": _largest(Moment(15, 25, 20, 14)), "gpu": _largest(Moment(20, 34, 27, 18)),
+        "cpu": _largest(Moment(15, 42, 26, 24)), "gpu": _largest(Moment(20, 56, 35, 32)),
     },
 }  # fmt: skip
 

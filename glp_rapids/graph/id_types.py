@@ -253,3 +253,10 @@ def item(column: Column, row: int) -> Any:
     """Take one id out of a column as a Python object, for a message."""
     value = column.iloc[int(row)] if hasattr(column, "iloc") else column[int(row)]
     return value.item() if isinstance(value, np.generic) or hasattr(value, "get") else value
+
+
+def of_labels_by_id(seeds: Any, labels: str) -> str:
+    """Say how labels by id are given, if a Series has an index that may be ids; else nothing."""
+    if not isinstance(seeds, pd.Series) or seeds.index.equals(pd.RangeIndex(len(seeds))):
+        return ""
+    return f"a Series is a list of ids here; of {labels} by id, pass dict(series)"

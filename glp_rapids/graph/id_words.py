@@ -2,12 +2,16 @@
 
 So what befalls a vertex does not depend on which other ids there are, which its index, a rank,
 does. An integer is its own word, a date that of its clock, a string the hash XXH64 of its bytes in
-UTF-8 (Collet, 2014), which cuDF computes, too. Words of integers without a gap are not kept: the
+UTF-8 (Collet, 2014), which cuDF computes, too, and anything else that of how it is printed. Equal
+ids have one word, in whatever type they come. Words of integers without a gap are not kept: the
 index and the first id are all they take.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,6 +25,7 @@ from glp_rapids.graph.vertex_ids import IdColumn, VertexIds
 
 Array = Any
 AT_ONCE = 1 << 14  # texts: as bytes they take far more than their words
+MOMENTS = date, timedelta, np.datetime64, np.timedelta64  # pandas' own are among the first two
 
 
 class IdWords(NamedTuple):
@@ -84,7 +89,11 @@ def _words_of(column: IdColumn) -> Array:
         return (ticks.values if on_gpu else ticks.to_numpy()) * _nanoseconds(values.dtype)
     if on_gpu:
         texts = values if column.family == "string" else values.astype("str")
+        if getattr(values.dtype, "scale", 0) > 0:  # decimals, all with a point: 1.50 is 1.5
+            texts = texts.str.rstrip("0").str.rstrip(".")
         return texts.hash_values(method="xxhash64").values.view(np.int64)
+    if len(values) and isinstance(values.iloc[0], MOMENTS):
+        return np.array([_ticks(value) for value in values], np.int64)
     # Numba waits for the first strings: `import glp_rapids` stays light
     from glp_rapids.graph.string_hash import hashes_of
 
@@ -101,7 +110,32 @@ def _nanoseconds(dtype: Any) -> np.int64:
     return np.int64(np.timedelta64(1, unit) // np.timedelta64(1, "ns"))
 
 
+def _ticks(value: Any) -> int:
+    """Return what a clock of nanoseconds would say of a Python object, or less 2^64 or so."""
+    length = isinstance(value, timedelta | np.timedelta64)
+    moment = pd.Timedelta(value) if length else pd.Timestamp(value)
+    ticks = int(moment.asm8.view("i8")) * int(_nanoseconds(moment.asm8.dtype))
+    return (ticks + 2**63) % 2**64 - 2**63
+
+
 def _encoded(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
-    return str(value).encode("utf-8", "surrogatepass")
+    if not isinstance(value, str):
+        value = _printed(value, str)
+    return value.encode("utf-8", "surrogatepass")
+
+
+def _printed(value: Any, otherwise: Callable[[Any], str] = repr) -> str:
+    """Print an id so that equal ones read alike: 1.50 as 1.5, and (1.0, "a") as (1, 'a')."""
+    if isinstance(value, tuple):
+        parts = ", ".join(map(_printed, value))
+        return f"({parts},)" if len(value) == 1 else f"({parts})"
+    if not isinstance(value, Decimal | int | float | np.number | np.bool_):
+        return otherwise(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        text = format(value, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text == "-0" else text
+    whole = not isinstance(value, np.complexfloating) and value == value // 1
+    return str(int(value)) if whole else repr(float(value))

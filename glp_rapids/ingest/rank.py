@@ -100,9 +100,14 @@ def _rank_column(parts, labels, kind, device, complete):
         return codes, column_of(values, "integer", dtypes)
     columns = [id_types.plain(part)[0] for part in parts]
     filled = [column for column in columns if len(column)] or [columns[0]]
-    joined = kinds.library(kind).concat(
-        [kinds.to_series(column, kind) for column in filled], ignore_index=True
-    )
+    columns = [kinds.to_series(column, kind) for column in filled]
+    try:
+        joined = kinds.library(kind).concat(columns, ignore_index=True)
+    except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta) as error:
+        raise ValueError(
+            f"{' and '.join(dict.fromkeys(labels))}: times of different units do not fit the "
+            f"finest of them ({error}); bring all to one, as with astype('datetime64[us]')"
+        ) from None
     codes, values = _factorize(joined, labels)
     ends = np.cumsum([len(part) for part in parts])
     codes = [

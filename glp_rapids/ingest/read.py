@@ -100,7 +100,8 @@ def as_graph(
         theirs. "keep": the same, but without weights it is weighted by their number. "min": one
         edge, whose weight is the least of theirs. Of an undirected graph (a, b) and (b, a) are
         duplicates. Votes are added, lengths are not: a graph for `sssp` wants "min", or a road
-        that is in the data twice is twice as long. A graph of this library has no duplicates.
+        that is in the data twice is twice as long. What a sparse matrix stores of one entry is
+        added first, as SciPy has it. A graph of this library has no duplicates.
     device : {"cpu", "gpu"}, optional
         Where the graph shall live; None: on the GPU if there is one. What is read in chunks is
         built in host memory first.

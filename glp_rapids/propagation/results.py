@@ -13,17 +13,18 @@ import pandas as pd
 from glp_rapids.common.checks import errors_named, is_sequence
 from glp_rapids.common.scans import number_where
 from glp_rapids.device import any_true, array_module, module_on, to_device, to_host
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import (
     Frame,
     Kind,
     as_column,
     null_where,
-    set_attributes,
     taken,
     to_series,
     without_proxy,
 )
 from glp_rapids.graph.graph import Graph
+from glp_rapids.graph.id_types import of_labels_by_id
 from glp_rapids.jit.cache import kept
 from glp_rapids.jit.interrupts import parts
 from glp_rapids.propagation.run import Outcome
@@ -222,8 +223,7 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     try:
         index = to_host(graph.vertex_index(ids, "seeds"))
     except (TypeError, ValueError) as error:
-        if isinstance(seeds, pd.Series) and not seeds.index.equals(pd.RangeIndex(len(seeds))):
-            mend = "a Series is a list of ids here; of labels by id, pass dict(series)"
+        if mend := of_labels_by_id(seeds, "labels"):
             raise type(error)(f"{error}; {mend}") from error
         raise
     with errors_named("the labels of seeds"):

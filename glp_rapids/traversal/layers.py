@@ -17,7 +17,8 @@ import pandas as pd
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
 from glp_rapids.device import all_true, array_module, to_host
-from glp_rapids.frames.kinds import set_attributes, to_frame
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import to_frame
 from glp_rapids.ingest.options import ByDefault, EdgeOptions
 from glp_rapids.traversal.engines import TOO_MANY_PATHS, Found
 from glp_rapids.traversal.search import (

@@ -11,6 +11,7 @@ from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.common.segments import segment_ids, segment_offsets
 from glp_rapids.device import LackOfMemory, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
+from glp_rapids.frames.facts import set_attributes
 from glp_rapids.graph.id_types import split_columns
 from glp_rapids.graph.vertex_ids import refuse_missing
 from glp_rapids.ingest.rank import rank_ids
@@ -108,7 +109,7 @@ def shortest_paths(result: Frame, targets: Any) -> Frame:
         "distance": kinds.taken(table.distance, to_device(places, table.device)),
     }
     frame = kinds.to_frame(columns, ids.kind)
-    return kinds.set_attributes(frame, {"unreached": int(wanted.size - ends.size)})
+    return set_attributes(frame, {"unreached": int(wanted.size - ends.size)})
 
 
 class _Table:

@@ -22,7 +22,8 @@ from glp_rapids.common.checks import (
 from glp_rapids.common.scans import number_where
 from glp_rapids.common.sizes import as_bytes
 from glp_rapids.device import array_module, memory_in_use, to_host
-from glp_rapids.frames.kinds import null_where, set_attributes
+from glp_rapids.frames.facts import set_attributes
+from glp_rapids.frames.kinds import null_where
 from glp_rapids.graph.graph import BaseGraph
 from glp_rapids.ingest.edges import refuse_to_merge
 from glp_rapids.ingest.read import as_graph

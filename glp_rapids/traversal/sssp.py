@@ -63,7 +63,8 @@ def sssp(
         weights have length one, and the result is that of `bfs`. **Duplicates**: of a frame or
         other data given here the shortest counts; a `Graph` is taken as it was built, and
         `as_graph` *adds* the weights of duplicates, (a, b) and (b, a) of undirected graphs among
-        them, unless it is told ``multigraph="min"``.
+        them, unless it is told ``multigraph="min"``. What a sparse matrix stores of one entry is
+        added first, as SciPy has it.
     source : id, or list, array, Series or frame of ids
         The vertex from which paths start; with several, a path starts at the nearest. (A frame
         whose column of sources has another name than ``src`` goes through `as_graph`.)

@@ -134,15 +134,17 @@ def seeded_label_propagation(
         Whatever `as_graph` takes, with its keywords.
     seeds : frame, dict, or list, array or Series of ids
         A frame with the columns ``vertex`` (``0_vertex``, ... for ids of several columns) and
-        ``label``; a dict of id to label; or ids alone, which then all carry the label 1.
+        ``label``, whose others are not looked at; a dict of id to label; or ids alone, which then
+        all carry the label 1.
     max_hops : int, optional
         Vertices farther than this from every seed stay without a label. None: no limit but
         ``max_iter``.
     damping : float
         What is left of the strength at each hop, above 0 and at most 1.
     max_iter : int
-        How many sweeps are made, and so how many hops a label can get; the strengths have settled
-        after about ten. With less than ``max_hops`` there is a warning.
+        How many sweeps are made, and so how many hops a label can get. The order of strengths has
+        all but settled after ten; what they lack then falls by ``damping`` a sweep, to about a
+        thousandth of each after 50. With less than ``max_hops`` there is a warning.
     **options
         ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
         ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``memory_limit``,
@@ -154,7 +156,8 @@ def seeded_label_propagation(
         ``vertex``; ``label``, null where no label came; ``score``: 1 for seeds, 0 where no label
         came, in between the strength of the label there (it passes 1 only where many seeds meet);
         ``hop``: the sweep in which the first label came, 0 for seeds, null where none came.
-        ``.attrs["glp"]`` as in `label_propagation`, and ``seeds``: how many vertices are seeds.
+        ``.attrs["glp"]`` as in `label_propagation` (``converged`` is about labels), and ``seeds``:
+        how many vertices are seeds.
 
     Raises
     ------
