@@ -9,7 +9,7 @@ import pytest
 from built_graphs import built
 from graphs import GRAPHS
 
-from glp_rapids import bfs, k_core
+from glp_rapids import as_graph, bfs, k_core
 
 DAY = pd.Timestamp("2024-03-01")
 IDS = {
@@ -189,5 +189,5 @@ def test_times_of_units_that_no_unit_holds_say_so():
         "dst": np.array(["2020-01-01", "2000-01-02"], "datetime64[ns]"),
     })  # fmt: skip
     with pytest.raises(ValueError, match=r"'src'.*'dst': times of different units.*9000.*astype"):
-        glp_rapids.as_graph(frame, device="cpu")
-    assert glp_rapids.as_graph(frame.astype("datetime64[us]"), device="cpu").number_of_vertices == 3
+        as_graph(frame, device="cpu")
+    assert as_graph(frame.astype("datetime64[us]"), device="cpu").number_of_vertices == 3
