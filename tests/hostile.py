@@ -167,6 +167,7 @@ CALLS = {
                 {"vertex": [1, 2, 3], "score": [1.0, 0.4, 0.4], "is_seed": [True, False, False]}
             ),
             "vertex": 3,
+            "damping": 0.85,
         },
     ),
     "features": (fraud.features, {"graph": EDGES, "labels": [1, 2, 3], "folds": 2}),

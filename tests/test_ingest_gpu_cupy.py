@@ -129,3 +129,11 @@ def test_cupy_sparse_matrices(cupy):
         graph = as_graph(cusparse.csr_matrix(cupy.asarray(dense)), directed=directed, device="gpu")
         same(graph, as_graph(scipy_sparse.csr_array(dense), directed=directed, device="cpu"))
         assert graph.number_of_vertices == 4
+    ends, lengths = [[0, 0, 1, 2, 2], [1, 1, 0, 0, 2]], [1.0, 2.0, 2.0, 1.0, 5.0]
+    there = cusparse.coo_matrix((cupy.asarray(lengths), tuple(map(cupy.asarray, ends))), (3, 3))
+    here = scipy_sparse.coo_array((lengths, ends), (3, 3))
+    for multigraph in ("merge", "keep", "min"):  # what is stored twice adds up first
+        options = {"directed": multigraph == "keep", "multigraph": multigraph}
+        graph = as_graph(there, device="gpu", **options)
+        same(graph, as_graph(here, device="cpu", **options))
+    assert glp_rapids.sssp(there, 0, directed=True)["distance"].to_pandas().tolist()[:2] == [0, 3]

@@ -315,16 +315,18 @@ def joined(columns: dict[str, Any], kind: Kind) -> Frame:
 
 
 def _of_arrays(columns: dict[str, Any], kind: Kind) -> Frame:
-    """Make a frame of cuDF of contiguous arrays of the GPU, which then are its columns.
+    """Make a frame of cuDF of arrays of the GPU, which then are its columns.
 
     Its own way there makes an index of pandas of the names first, which takes as long again.
     """
     frames = library(kind).DataFrame
     import pylibcudf
 
-    table = pylibcudf.Table(
-        [pylibcudf.Column.from_cuda_array_interface(one) for one in columns.values()]
-    )
+    xp = array_module(*columns.values())
+    table = pylibcudf.Table([
+        pylibcudf.Column.from_cuda_array_interface(xp.ascontiguousarray(one))
+        for one in columns.values()
+    ])  # fmt: skip
     return frames.from_pylibcudf(table, {"columns": list(columns)})
 
 

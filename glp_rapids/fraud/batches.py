@@ -123,6 +123,24 @@ class Reader:
             clock.refuse_lead(batch.rows.time, now, lead, self.time_label, shown, str(self.lead))
 
 
+def check_names(source: Any, destination: Any, amount: Any, time: Any, id: Any) -> None:
+    """Raise unless columns are named that may be what they are named for."""
+    if not isinstance(time, str | int):
+        raise TypeError(f"time must be the name of a column, not {time!r:.80}")
+    if not isinstance(amount, str | int | None):
+        raise TypeError(f"amount must be the name of a column or None, not {amount!r:.80}")
+    ends = names_of(source, "source"), names_of(destination, "destination")
+    if ends[0] == ends[1]:
+        raise ValueError(f"source and destination are both {source!r}; name two columns")
+    if amount is not None and amount == time:
+        raise ValueError(f"amount and time are both {amount!r}; name two columns")
+    if id is not None and names_of(id, "id") in ends:
+        raise ValueError(
+            f"id={id!r} is the column of an account, of whose payments only the first would be "
+            "taken; name the column with the id of a transaction"
+        )
+
+
 def first_of_each(batch: Batch) -> Array:
     """Find the rows whose ids are those of no row before, in their order."""
     xp = array_module(batch.index)

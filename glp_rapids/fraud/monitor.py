@@ -185,16 +185,14 @@ class Monitor:
             ``cluster_id``, a text that the cluster keeps (the tick it came up in, and its smallest
             member then); ``event``: "new", "grown", "shrunk" (members joined, or more left),
             "merged" (others, its ``parents``, went on in it), "split" (it broke off from its
-            parent) or "gone";
-            ``parents``, a list of ids; ``joined`` and ``left``, how many members did; ``score``,
-            the mean of its members; ``delta``, by how much that has changed.
+            parent) or "gone"; ``parents``, a list of ids; ``joined`` and ``left``, how many members
+            did; ``score``, the mean of its members; ``delta``, by how much that has changed.
             ``changes``: accounts whose score has changed by more than twice what it may now be off
             (``tol``, if known), by ``vertex``: ``score``, ``previous`` (0: new), ``kind``, if any.
             ``clusters``: as `find_clusters` has them, the most suspicious first, with
-            ``cluster_id`` for ``cluster``, but for accounts within what scores may be off (``tol``)
-            of ``minimum_score``, by which large clusters of lax options may differ. ``members``:
-            ``vertex``, ``cluster_id``, ``score``, ``is_seed``, by vertex. These two are made when
-            they are first looked at.
+            ``cluster_id`` for ``cluster``; accounts as near ``minimum_score`` as scores may be off
+            may be missing. ``members``: ``vertex``, ``cluster_id``, ``score``, ``is_seed``, by
+            vertex. These two are made when they are first looked at.
             ``alerts.attrs["glp"]``: the tick, seconds by stage, ``pushed`` (entries read to mend
             scores), ``error``, as in `account_scores`, and more.
 

@@ -22,14 +22,13 @@ from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
 from glp_rapids.frames.kinds import Frame, Kind
 from glp_rapids.fraud import clock
-from glp_rapids.fraud.batches import Reader
+from glp_rapids.fraud.batches import Reader, check_names
 from glp_rapids.fraud.clock import PER_DAY, start_of
 from glp_rapids.fraud.decay import GROWTH, Decay
 from glp_rapids.fraud.engines import Batch, Engine, Window, edges_of, graph_of
 from glp_rapids.fraud.pairs import refuse_total
 from glp_rapids.fraud.window_state import Change, State, after_batch
 from glp_rapids.graph.graph import Graph
-from glp_rapids.ingest.columns import names_of
 from glp_rapids.ingest.options import ColumnNames
 
 
@@ -128,20 +127,7 @@ class SlidingWindow:
             raise ValueError(f"time_unit must be one of {', '.join(PER_DAY)}, not {time_unit!r}")
         if isinstance(decimals, bool) or decimals not in range(10):
             raise ValueError(f"decimals must be an integer from 0 to 9, not {decimals!r}")
-        if not isinstance(time, str | int):
-            raise TypeError(f"time must be the name of a column, not {time!r:.80}")
-        if not isinstance(amount, str | int | None):
-            raise TypeError(f"amount must be the name of a column or None, not {amount!r:.80}")
-        ends = names_of(source, "source"), names_of(destination, "destination")
-        if ends[0] == ends[1]:
-            raise ValueError(f"source and destination are both {source!r}; name two columns")
-        if amount is not None and amount == time:
-            raise ValueError(f"amount and time are both {amount!r}; name two columns")
-        if id is not None and names_of(id, "id") in ends:
-            raise ValueError(
-                f"id={id!r} is the column of an account, of whose payments only the first would be "
-                "taken; name the column with the id of a transaction"
-            )
+        check_names(source, destination, amount, time, id)
         check_truth(directed=directed)
         self.days = days
         self.directed = bool(directed)

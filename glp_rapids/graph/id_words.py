@@ -89,8 +89,6 @@ def _words_of(column: IdColumn) -> Array:
         return (ticks.values if on_gpu else ticks.to_numpy()) * _nanoseconds(values.dtype)
     if on_gpu:
         texts = values if column.family == "string" else values.astype("str")
-        if getattr(values.dtype, "scale", 0) > 0:  # decimals, all with a point: 1.50 is 1.5
-            texts = texts.str.rstrip("0").str.rstrip(".")
         return texts.hash_values(method="xxhash64").values.view(np.int64)
     if len(values) and isinstance(values.iloc[0], MOMENTS):
         return np.array([_ticks(value) for value in values], np.int64)

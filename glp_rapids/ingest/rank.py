@@ -141,7 +141,7 @@ def _factorize(column, labels):
         codes, distinct = column.factorize()
         distinct = (pd.Series if isinstance(distinct, pd.Index) else type(column))(distinct)
         order = distinct.argsort()
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:  # cuDF has no index of decimals
         raise TypeError(
             f"{labels[0]}: the ids cannot be sorted ({error}); cast them, as with astype('str')"
         ) from None

@@ -145,9 +145,7 @@ def _describe(arguments: tuple, kinds: list[Any], packed: list[bytes]) -> None:
             kinds.append((kind, len(argument)))
             _describe(argument, kinds, packed)
         elif isinstance(argument, array_type()):
-            argument = DeviceArray(argument)
-            kinds.append(argument.kind)
-            packed.append(argument.packed)
+            _describe((DeviceArray(argument),), kinds, packed)
         elif isinstance(argument, complex):
             kinds.append(kind)
             packed.append(_COMPLEX.pack(argument.real, argument.imag))
