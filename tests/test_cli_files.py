@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_line import fails
@@ -361,9 +362,42 @@ def test_payments_that_cannot_be_read(text, words, tmp_path, capsys):
     assert words in said(capsys, "fraud")
 
 
-def test_payments_are_one_file(tmp_path, capsys):
+def test_payments_in_a_folder_are_those_of_one_file(tmp_path, capsys):
+    random, days, seeds = np.random.default_rng(3), tmp_path / "days", tmp_path / "list.txt"
+    days.mkdir()
+    ends = random.integers(0, 40, (2, 300))
+    whole = pd.DataFrame({"source": ends[0], "destination": ends[1], "amount": 1.5})
+    whole["time"] = pd.date_range("2026-01-01", periods=300, freq="1h")
+    whole[["source", "destination"]] = whole[["source", "destination"]].astype(str)
+    whole.loc[250:, "source"] += "x"
+    whole.to_csv(tmp_path / "whole.csv", index=False)
+    for number, part in enumerate(np.array_split(np.arange(300), 3)):  # two of integers alone
+        whole.iloc[part].to_csv(days / f"{number}.csv.gz", index=False)
+    (days / ".hidden.csv").write_text("none\n")
+    (days / "notes.md").write_text("none\n")
+    seeds.write_text("3\n7\n")
+    found = {}
+    for path in (tmp_path / "whole.csv", days):
+        out = tmp_path / "out.csv"
+        usual = "--seeds", seeds, "--days", 9, "--device", "cpu"
+        assert run(path, ("fraud", *usual, "--scores", out)) == 0
+        found[path] = out.read_text()
+        assert run(path, ("monitor", *usual, "--output", out)) == 0
+        found[path] += out.read_text()
+    capsys.readouterr()
+    assert len(set(found.values())) == 1
+    (days / "9.csv").write_text("source,destination\na,b\n")
+    assert run(days, ("fraud", "--seeds", seeds)) == 2
+    assert "9.csv: its columns are source, destination, but those of 0.csv.gz" in said(
+        capsys, "fraud"
+    )
+    assert run(days, ("fraud", "--seeds", seeds, "--output", days / "9.csv")) == 2
+    assert "--output is the file of TRANSACTIONS (9.csv) as well" in said(capsys, "fraud")
+
+
+def test_payments_that_are_not_there(tmp_path, capsys):
     assert run(tmp_path, ("fraud", "--seeds", "list.txt")) == 2
-    assert "is a folder; name a file" in said(capsys, "fraud")
+    assert "the folder holds no file named *.csv" in said(capsys, "fraud")
     assert run(tmp_path / "*.csv", ("fraud", "--seeds", "list.txt")) == 2
     assert "there is no such file; name one file, not a pattern" in said(capsys, "fraud")
 

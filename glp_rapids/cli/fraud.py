@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   glp-rapids fraud transactions.csv --seeds blacklist.txt
+  glp-rapids fraud days/ --seeds blacklist.txt --days 30      # a file a day, say
   glp-rapids fraud transactions.parquet --seeds blacklist.csv --seed-column account \\
       --source payer --destination payee --amount eur --time booked_at --days 30 \\
       --output members.parquet --clusters clusters.csv --scores scores.parquet
@@ -57,7 +58,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_inputs(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add transactions, the blacklist, and what the columns are called; return these."""
-    parser.add_argument("transactions", type=Path, metavar="TRANSACTIONS", help=files.FORMATS)
+    parser.add_argument(
+        "transactions", type=Path, metavar="TRANSACTIONS",
+        help=f"{files.FORMATS}, or a folder of such files with the same columns",
+    )  # fmt: skip
     parser.add_argument("--seeds", type=Path, required=True, metavar="FILE", help="the blacklist")
     parser.add_argument("--seed-column", metavar="COLUMN", help="of a blacklist that is a table")
     columns = parser.add_argument_group("the columns")
@@ -73,6 +77,15 @@ def add_inputs(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--time-unit", choices=TIME_UNITS, default="D", help="of times that are numbers (default D)"
     )
     return columns
+
+
+def inputs_of(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the files that are read, by what messages call them."""
+    path = options.transactions
+    transactions = {"TRANSACTIONS": path}
+    if path.is_dir():
+        transactions = {f"TRANSACTIONS ({one.name})": one for one in files.tables_in(path)}
+    return {**transactions, "--seeds": options.seeds}
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -107,8 +120,7 @@ def run(options: argparse.Namespace) -> None:
     for path in results.values():
         if path is not None:
             files.checked_ending(path)
-    inputs = {"TRANSACTIONS": options.transactions, "--seeds": options.seeds}
-    files.check_outputs(results, inputs)
+    files.check_outputs(results, inputs_of(options))
     frame = transactions_of(options)
     ends = [frame[options.source], frame[options.destination]]
     seeds, header = blacklist.read(options.seeds, options.seed_column, ends)
@@ -187,14 +199,14 @@ def transactions_of(options: argparse.Namespace) -> Any:
         "amount": options.amount,
         "time": None if options.days is None else options.time,
     }
-    frame = files.read_table(options.transactions, ends.values(), **needed)
+    frame = files.read_tables(options.transactions, ends.values(), **needed)
     if not len(frame):
         raise ValueError(f"{options.transactions}: holds no transactions")
     if options.amount is None and "amount" in frame.columns:
         options.amount = "amount"
-        if files.checked_ending(options.transactions) not in files.PARQUET:
-            names = files.names_in(options.transactions)  # pandas makes those of one name differ
-            files.check_columns(names, options.transactions, {"amount": "amount"})
+        for path in files.tables_in(options.transactions):
+            if files.checked_ending(path) not in files.PARQUET:  # pandas makes them differ
+                files.check_columns(files.names_in(path), path, {"amount": "amount"})
     if options.days is None:
         options.time = "no window"
         while options.time in frame.columns:

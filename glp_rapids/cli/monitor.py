@@ -92,8 +92,7 @@ def run(options: argparse.Namespace) -> None:
     for path in results.values():
         if path is not None:
             files.checked_ending(path)
-    inputs = {"TRANSACTIONS": options.transactions, "--seeds": options.seeds}
-    files.check_outputs(results, inputs)
+    files.check_outputs(results, fraud.inputs_of(options))
     frame = fraud.transactions_of(options)
     if options.id is not None and options.id not in frame.columns:
         raise ValueError(f"{options.transactions}: there is no column {options.id!r} (--id)")

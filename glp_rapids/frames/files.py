@@ -64,6 +64,49 @@ def read_table(
     return frame
 
 
+def tables_in(path: Path) -> list[Path]:
+    """Return the files of a table: of a folder those in it by name, but for hidden ones."""
+    if not path.is_dir():
+        return [path]
+    endings = [one.lower() for one in (*PARQUET, *SEPARATORS)]
+    found = sorted(
+        one for one in path.iterdir()
+        if one.is_file() and not one.name.startswith((".", "_"))
+        and not {*map(str.lower, one.suffixes[-2:])}.isdisjoint(endings)
+    )  # fmt: skip
+    if not found:
+        raise ValueError(f"{path}: the folder holds no {FORMATS.removeprefix('a ')}")
+    return found
+
+
+def read_tables(path: Path, ids: Iterable[str], **columns: str | None) -> pd.DataFrame:
+    """Read the files of a table one below the other, each as `read_table` does.
+
+    Ids that are integers in some of them and text in others are text in all.
+    """
+    import pandas as pd
+
+    ids, there = list(dict.fromkeys(ids)), tables_in(path)
+    frames = [read_table(one, ids, **columns) for one in there]
+    if len(frames) == 1:
+        return frames[0]
+    first = list(map(str, frames[0].columns))
+    for one, frame in zip(there, frames, strict=True):
+        if {*map(str, frame.columns)} != {*first}:
+            raise ValueError(
+                f"{one}: its columns are {', '.join(map(str, frame.columns))}, but those of "
+                f"{there[0].name} are {', '.join(first)}; give all files of {path} the same"
+            )
+    text = any(checked_ending(one) not in PARQUET for one in there)
+    if text and len({frame[name].dtype for frame in frames for name in ids if len(frame)}) > 1:
+        frames = [frame.astype(dict.fromkeys(ids, str)) for frame in frames]
+        joined = pd.concat(frames, ignore_index=True)
+        for name, column in zip(ids, as_ids([joined[name] for name in ids]), strict=True):
+            joined[name] = column
+        return joined
+    return pd.concat(frames, ignore_index=True)
+
+
 def names_in(path: Path) -> list[str]:
     """Read the names of the columns of a text file, which stand on its first line."""
     separator = SEPARATORS[checked_ending(path)]
