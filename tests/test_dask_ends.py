@@ -60,6 +60,18 @@ def test_a_client_that_is_none_or_closed_is_refused(client):
         label_propagation(edges, client=other)
 
 
+def test_an_asynchronous_client_is_refused(client):
+    edges = dd.from_pandas(large_frame(400), npartitions=2)
+
+    async def call(**chosen):
+        async with Client(client.scheduler.address, asynchronous=True, **chosen) as other:
+            label_propagation(edges, client=other if chosen else None)
+
+    for chosen in ({"set_as_default": False}, {}):
+        with pytest.raises(ValueError, match=r"client is asynchronous.*asyncio\.to_thread"):
+            asyncio.run(call(**chosen))
+
+
 def test_a_client_that_is_closed_in_a_run_ends_it(client):
     other = Client(client.scheduler.address, set_as_default=False)
 

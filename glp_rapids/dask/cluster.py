@@ -178,6 +178,11 @@ def _client_of(given: Any) -> Any:
             f"client must be a distributed.Client, not {shown(client)}; "
             "distributed.Client(address) makes one"
         )
+    if client.asynchronous:
+        raise ValueError(
+            "client is asynchronous, and a call would block the loop that it waits for; make one "
+            "with asynchronous=False, and call by asyncio.to_thread"
+        )
     if client.status in CLOSED:
         raise ValueError(f"client is {client.status}; make another distributed.Client")
     return client

@@ -86,7 +86,8 @@ def as_graph(
         numbers, any other by position.
     weight : str, optional
         The column, or the networkx edge attribute, with the weights: numbers, finite and not
-        negative. None: every edge weighs one.
+        negative. None: every edge weighs one. An edge of weight 0 stays one: labels pass along it
+        where no other says more.
     directed : bool
         Whether an edge goes one way only. networkx, cuGraph and this library's graphs know that
         themselves. Undirected, (a, b) and (b, a) are the same edge; a symmetric sparse matrix is
