@@ -4,6 +4,7 @@ import argparse
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
@@ -180,7 +181,9 @@ def test_an_earlier_result_is_a_start(edges, tmp_path, capsys):
 def test_ids_come_back_as_they_are_written(tmp_path, written, ids):
     path = tmp_path / "ids.csv"
     path.write_text("src,dst\n" + "".join(f"{text},{text}\n" for text in written))
-    assert files.read_table(path, ["src", "dst"])["src"].tolist() == ids
+    told = pytest.warns(UserWarning, match="of which 7 and 7.0 are two")
+    with told if "1.0" in written else nullcontext():
+        assert files.read_table(path, ["src", "dst"])["src"].tolist() == ids
 
 
 def test_an_empty_file_of_edges_gives_an_empty_result(tmp_path, capsys):

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import numpy as np
@@ -393,6 +394,37 @@ def test_payments_in_a_folder_are_those_of_one_file(tmp_path, capsys):
     )
     assert run(days, ("fraud", "--seeds", seeds, "--output", days / "9.csv")) == 2
     assert "--output is the file of TRANSACTIONS (9.csv) as well" in said(capsys, "fraud")
+
+
+@pytest.mark.parametrize(
+    ("ids", "points"),
+    [("1,2\n2.0,3\n", True), ("1.0,2.0\n2.0,3.0\n", False), ("1,2.5\n2.0,3\n", False),
+     ("1,x\n2.0,3\n", False)],
+)  # fmt: skip
+def test_of_integers_of_which_some_have_a_point_a_warning_tells(ids, points, tmp_path, recwarn):
+    path = tmp_path / "edges.csv"
+    path.write_text(f"src,dst\n{ids}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert run(path, ("label-propagation", "--device", "cpu")) == 0
+    told = [str(one.message) for one in recwarn]
+    assert [f"{path}: column 'src' has '2.0' at row 1, where" in one for one in told] == [True] * points
+
+
+@pytest.mark.parametrize(
+    ("before", "today"), [("1,2\n2,a\n", "1,2\n2,3\n"), ("1,2\n2,3\n", "1,2\n2,a\n")]
+)
+def test_an_earlier_result_may_have_ids_of_another_type(before, today, tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text(f"src,dst\n{before}")
+    second.write_text(f"src,dst\n{today}")
+    found, last = tmp_path / "found.csv", tmp_path / "last.csv"
+    command = "label-propagation", "--device", "cpu", "--output"
+    assert run(first, (*command, found)) == 0
+    assert run(second, (*command, last, "--initial", found)) == 0
+    labels = pd.read_csv(last, dtype=str).set_index("vertex")["partition"]
+    assert labels["1"] == labels["2"]
+    assert len(labels) == 3
 
 
 def test_payments_that_are_not_there(tmp_path, capsys):

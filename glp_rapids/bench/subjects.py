@@ -24,11 +24,12 @@ from glp_rapids.frames.kinds import Frame, Kind, to_frame
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
 from glp_rapids.ingest.webgraph.read import read_webgraph
+from glp_rapids.propagation.options import MAX_ITER
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: its labels by vertex index, how long it took, how many sweeps, did it settle."""
+    """One run: its labels by vertex index, how long it took, how many sweeps, did it end itself."""
 
     labels: np.ndarray
     seconds: float
@@ -232,7 +233,8 @@ def run_ours(graph: Graph, **options: Any) -> Outcome:
     labels = to_host(found["partition"].values)
     seconds = time.perf_counter() - start
     about = found.attrs["glp"]
-    return Outcome(labels, seconds, about["sweeps"], about["converged"])
+    ended = about["converged"] or about["sweeps"] < options.get("max_iter", MAX_ITER)
+    return Outcome(labels, seconds, about["sweeps"], ended)
 
 
 def processors(wanted: int) -> int:

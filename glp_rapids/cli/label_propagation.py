@@ -114,9 +114,29 @@ def run(options: argparse.Namespace) -> None:
             raise
         options.device = "cpu"
         graph = edge_files.read_graph(options, **how)
+    if options.initial is not None:
+        options.initial = _with_ids_as(graph, options.initial)
     found = _propagate(graph, options, where)
     _summarise(graph, found, options.variant)
     edge_files.put_out(found, options.output)
+
+
+def _with_ids_as(graph: Any, initial: Any) -> Any:
+    """Read the ids of an earlier result as those of the graph are: one odd id makes all texts."""
+    import pandas as pd
+
+    if "vertex" not in initial.columns:  # as the library says
+        return initial
+    column = graph.vertices.columns[0]
+    numbers = pd.api.types.is_integer_dtype(initial["vertex"].dtype)
+    if column.family == "string" and numbers:
+        return initial.assign(vertex=initial["vertex"].astype(str))
+    if column.family != "integer" or numbers:
+        return initial
+    # who is no integer has left the graph
+    written = initial["vertex"].astype(str).str.fullmatch(files.INTEGER).eq(True)
+    there = initial[written.to_numpy()].reset_index(drop=True)
+    return there.assign(vertex=files.as_ids([there["vertex"].astype(str)])[0])
 
 
 def _gammas(options: argparse.Namespace) -> list[float]:

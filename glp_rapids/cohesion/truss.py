@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from glp_rapids.cohesion.whole_graph import WholeGraph
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer
+from glp_rapids.common.types import Frame
 from glp_rapids.ingest.options import EdgeOptions
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
 
 
 @guarded

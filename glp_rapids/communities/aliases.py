@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import check_integer, is_number, refuse_unknown, shown
+from glp_rapids.common.progress import Progress
+from glp_rapids.common.types import Frame
 from glp_rapids.communities.multilevel import (
     MAX_LEVEL,
     check_seed,
@@ -14,10 +16,6 @@ from glp_rapids.communities.multilevel import (
     multilevel_label_propagation,
 )
 from glp_rapids.ingest.options import EdgeOptions
-
-if TYPE_CHECKING:
-    from glp_rapids.common.progress import Progress
-    from glp_rapids.frames.kinds import Frame
 
 
 def louvain(

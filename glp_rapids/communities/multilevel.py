@@ -21,6 +21,7 @@ from glp_rapids.common.checks import (
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.reused_memory import reused_memory
 from glp_rapids.common.sizes import as_bytes
+from glp_rapids.common.types import Frame
 from glp_rapids.device import memory_in_use, to_device
 from glp_rapids.graph.call_memory import check_call, levels_on_gpu
 from glp_rapids.ingest.options import EdgeOptions
@@ -28,7 +29,6 @@ from glp_rapids.ingest.within import graph_within, unless_memory_lacks
 
 if TYPE_CHECKING:
     from glp_rapids.communities.levels import Found, Tell
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph, Graph
 
 LEAST_RESOLUTION = 1e-6

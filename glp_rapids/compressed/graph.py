@@ -11,12 +11,13 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice
+from glp_rapids.common.types import Direction, Frame
 from glp_rapids.compressed import reorder
 from glp_rapids.compressed import weights as edge_weights
 from glp_rapids.compressed.decode import decode
@@ -26,11 +27,8 @@ from glp_rapids.compressed.rows import CompressedCSR
 from glp_rapids.compressed.weights import Weights
 from glp_rapids.device import DeviceName, to_device
 from glp_rapids.graph import build
-from glp_rapids.graph.graph import BaseGraph, Direction, Graph, lasting_graph
+from glp_rapids.graph.graph import BaseGraph, Graph, lasting_graph
 from glp_rapids.graph.rows import CSR, Rows
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
 from glp_rapids.graph.vertex_ids import VertexIds
 
 Array = Any

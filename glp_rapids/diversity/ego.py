@@ -18,6 +18,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth
 from glp_rapids.common.segments import integer_sums, segment_ids
 from glp_rapids.common.sizes import as_bytes
+from glp_rapids.common.types import Frame
 from glp_rapids.device import LackOfMemory, array_module, memory_free, memory_in_use, to_host
 from glp_rapids.diversity.costs import entries_read
 from glp_rapids.diversity.engines import engine_for
@@ -28,7 +29,6 @@ from glp_rapids.ingest.options import EgoEdgeOptions
 from glp_rapids.ingest.read import as_graph
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import Graph
     from glp_rapids.graph.rows import CSR
 

@@ -21,6 +21,7 @@ from glp_rapids.common.checks import check_integer, check_progress, check_truth
 from glp_rapids.common.progress import Progress, reporting
 from glp_rapids.common.segments import integer_sums, segment_ids, segment_offsets
 from glp_rapids.common.sizes import as_bytes
+from glp_rapids.common.types import Frame
 from glp_rapids.device import array_module
 from glp_rapids.diversity.models import Model, model_of
 from glp_rapids.diversity.team import DiversityTeam
@@ -32,7 +33,6 @@ from glp_rapids.ingest.read import as_graph
 from glp_rapids.multigpu.workers import check_devices
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import Graph
 
 Array = Any

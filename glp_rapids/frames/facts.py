@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
+from glp_rapids.common.types import Frame
 
 
 class Facts(dict[str, Any]):

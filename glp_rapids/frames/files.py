@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.common import atomic_file
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.frames import streams
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ PARQUET = (".parquet", ".pq")
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 STDOUT = ("-", "/dev/stdout")
 INTEGER = r"(?:0|-?[1-9][0-9]*) *"  # blanks behind it are none of it
+FIRST = 1000  # ids that tell, as a rule, that not all are numbers
 FORMATS = "a file named *.csv, *.tsv, *.txt (columns apart by blanks) or *.parquet"
 
 
@@ -59,9 +61,33 @@ def read_table(
                 "name every column"
             ) from None
     ids = [name for name in ids if name in frame.columns]
-    for name, column in zip(ids, as_ids([frame[name] for name in ids]), strict=True):
+    given = {name: frame[name] for name in ids}
+    found = as_ids(list(given.values()))
+    if found and found[0] is next(iter(given.values())):
+        _warn_of_points(path, given)
+    for name, column in zip(ids, found, strict=True):
         frame[name] = column
     return frame
+
+
+def _warn_of_points(path: Path, columns: dict[str, pd.Series]) -> None:
+    """Warn if ids are integers but for some written as 7.0, which as texts are others than 7."""
+    number = INTEGER.strip("* ") + r"(?:\.0+)?"
+    if not all(text.head(FIRST).str.fullmatch(number).eq(True).all() for text in columns.values()):
+        return
+    if not all(text.str.fullmatch(number).eq(True).all() for text in columns.values()):
+        return
+    for name, text in columns.items():
+        points = text.str.contains(".", regex=False)
+        if points.any() and not all(one.str.contains(".", regex=False).all()
+                                    for one in columns.values()):  # fmt: skip
+            row = int(points.to_numpy().argmax())
+            warn_caller(
+                f"{path}: column {name!r} has {text.iloc[row]!r} at row {row}, where other ids are "
+                "written as 7 is: all are texts, of which 7 and 7.0 are two; write none with a "
+                "point if they are integers"
+            )
+            return
 
 
 def tables_in(path: Path) -> list[Path]:

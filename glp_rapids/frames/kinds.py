@@ -14,13 +14,16 @@ import sys
 from collections.abc import Mapping, Set, Sized
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.common.reused_memory import lasting
+from glp_rapids.common.types import Column as Column
+from glp_rapids.common.types import Frame as Frame
+from glp_rapids.common.types import Kind as Kind
 from glp_rapids.device import (
     any_nan,
     array_module,
@@ -30,10 +33,6 @@ from glp_rapids.device import (
     to_host,
 )
 from glp_rapids.frames import foreign
-
-Kind = Literal["pandas", "cudf", "cudf.pandas"]
-Column = Any  # a Series of either library, or a one-dimensional NumPy or CuPy array
-Frame = Any
 
 
 def library(kind: Kind) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from glp_rapids.common.checks import check_choice
 from glp_rapids.common.keeper import Keeper
 from glp_rapids.common.reused_memory import lasting
 from glp_rapids.common.scans import places_where
+from glp_rapids.common.types import Direction
 from glp_rapids.device import DeviceName, array_module, choose, refuse_elsewhere, to_device
 from glp_rapids.frames.kinds import Column, Frame, Kind, for_frame, joined, to_frame
 from glp_rapids.graph import build
@@ -21,7 +22,6 @@ from glp_rapids.graph.rows import CSR, Rows
 from glp_rapids.graph.vertex_ids import VertexIds
 
 Array = Any
-Direction = Literal["in", "out", "both"]
 
 
 class BaseGraph(Keeper):

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.common import checks
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.device import LITTLE, choose, free_on_gpu, gpu_of, release
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.multigpu.devices import kind_of
@@ -199,7 +200,13 @@ def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | No
         return None
     from glp_rapids.propagation.warm_start import start_of
 
-    return start_of(graph, initial, touched, **how)
+    start = start_of(graph, initial, touched, **how)
+    if graph.number_of_vertices and start.new.size == graph.number_of_vertices and len(initial):
+        warn_caller(
+            "initial names no vertex of the graph: the run only settles, from every vertex alone; "
+            "are its ids those of the graph?"
+        )
+    return start
 
 
 def settling(initial: Any) -> dict[str, int]:

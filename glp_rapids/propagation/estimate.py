@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth, is_number, refuse_unknown, shown
 from glp_rapids.common.sizes import as_bytes
+from glp_rapids.common.types import Frame
 from glp_rapids.device import (
     DeviceName,
     gpu_available,
@@ -34,9 +35,6 @@ from glp_rapids.propagation.variants.classic import Classic
 from glp_rapids.propagation.variants.layered import GAMMAS, Layered, checked_gammas
 from glp_rapids.propagation.ways import ON_CPU, STREAMED_TO_GPU, WAYS
 from glp_rapids.propagation.workload import hashes
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
 
 
 class Made(NamedTuple):

@@ -15,7 +15,13 @@ from glp_rapids.graph.vertex_ids import VertexIds
 from glp_rapids.propagation.failures import explain_failure
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program
-from glp_rapids.propagation.run import Outcome, ended_as_asked, first_fields, types_on_host
+from glp_rapids.propagation.run import (
+    Outcome,
+    converged,
+    ended_as_asked,
+    first_fields,
+    types_on_host,
+)
 from glp_rapids.propagation.schedule import Schedule
 from glp_rapids.propagation.workload import workload_of
 
@@ -64,7 +70,7 @@ def run_on_rank(
         "sweeps": len(changed),
         "explored": len(changed) if schedule.exploring else schedule.explored,
         "changed": changed,
-        "converged": schedule.settled,
+        "converged": converged(schedule),
         "seconds": time.perf_counter() - begin,
         "device": graph.device,
         "way": "plain",

@@ -197,7 +197,7 @@ def _run(
         "sweeps": len(changed),
         "explored": len(changed) if schedule.exploring else schedule.explored,
         "changed": changed,
-        "converged": schedule.settled,
+        "converged": converged(schedule),
         "seconds": time.perf_counter() - begin,
         "device": device,
         "memory_in_use": memory_in_use(device),
@@ -216,6 +216,12 @@ def _run(
             for name, value in fields.items()
         }
     return Outcome(graph, fields["labels"], fields, report)
+
+
+def converged(schedule: Schedule) -> bool:
+    """Tell whether few labels changed in the last sweep, not only as many as in those before."""
+    changed = schedule.changed
+    return schedule.settled and (not changed or changed[-1] <= schedule.few)
 
 
 def ended_as_asked(program: Program, options: Options) -> Options:

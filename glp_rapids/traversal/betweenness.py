@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_truth
 from glp_rapids.common.hashing import mix_array
+from glp_rapids.common.types import Frame
 from glp_rapids.device import array_module
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.search import Search
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
 
 Array = Any
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth
+from glp_rapids.common.types import Direction, Frame, Unreachable
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.search import Search, check_unreachable, depth_of
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Direction
-    from glp_rapids.traversal.search import Unreachable
 
 
 @guarded

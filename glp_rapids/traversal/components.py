@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from glp_rapids.common.calls import guarded
+from glp_rapids.common.types import Frame
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.search import Search
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
 
 
 @guarded

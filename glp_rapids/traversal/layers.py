@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.segments import segment_ids
+from glp_rapids.common.types import Direction, Frame, Unreachable
 from glp_rapids.device import all_true, array_module, to_host
 from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import to_frame
@@ -29,11 +30,6 @@ from glp_rapids.traversal.search import (
     refuse_multigraph,
 )
 from glp_rapids.traversal.sssp import refuse_long_paths
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Direction
-    from glp_rapids.traversal.search import Unreachable
 
 Array = Any
 KINDS = ("back", "same", "forward")  # by the layer of the destination: before, this, the next

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glp_rapids.common.checks import shown
+from glp_rapids.common.types import Direction
 from glp_rapids.device import LackOfMemory, choose, memory_taken
 from glp_rapids.graph.graph import Graph
 from glp_rapids.ingest.read import as_graph
@@ -15,7 +16,6 @@ from glp_rapids.traversal.engines import engine_for, where_searched
 
 if TYPE_CHECKING:
     from glp_rapids.device import DeviceName
-    from glp_rapids.graph.graph import Direction
     from glp_rapids.traversal.engines import Engine
 
 BYTES_A_VERTEX = 72  # that a search takes beside neighbour lists, offsets and result included

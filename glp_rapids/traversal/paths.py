@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import errors_named, shown
 from glp_rapids.common.segments import segment_ids, segment_offsets
+from glp_rapids.common.types import Column, Frame
 from glp_rapids.device import LackOfMemory, memory_free, to_device, to_host
 from glp_rapids.frames import kinds
 from glp_rapids.frames.facts import set_attributes
@@ -16,10 +17,6 @@ from glp_rapids.graph.id_types import split_columns
 from glp_rapids.graph.vertex_ids import refuse_missing
 from glp_rapids.ingest.rank import rank_ids
 from glp_rapids.traversal.search import as_ids
-
-if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Column, Frame
-
 
 BYTES_A_ROW = 40  # of the result and what it is made of, with ids of a few bytes
 

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from glp_rapids.common.checks import (
 )
 from glp_rapids.common.scans import number_where
 from glp_rapids.common.sizes import as_bytes
+from glp_rapids.common.types import Direction, Unreachable
 from glp_rapids.device import array_module, memory_in_use, to_host
 from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import null_where
@@ -38,13 +39,11 @@ from glp_rapids.traversal.limits import Place, checked_folder, place_within
 
 if TYPE_CHECKING:
     from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Direction
     from glp_rapids.graph.vertex_ids import VertexIds
     from glp_rapids.ingest.options import EdgeOptions
     from glp_rapids.traversal.engines import Found
 
 Array = Any
-Unreachable = Literal["max", "null", "drop"]
 UNREACHABLE = ("max", "null", "drop")
 
 

@@ -12,6 +12,7 @@ from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_choice, check_truth
 from glp_rapids.common.scans import places_where
 from glp_rapids.common.segments import exact_sum
+from glp_rapids.common.types import Direction, Frame, Unreachable
 from glp_rapids.device import array_module
 from glp_rapids.ingest.columns import UnknownColumns
 from glp_rapids.ingest.options import ByDefault, PathEdgeOptions
@@ -25,10 +26,8 @@ from glp_rapids.traversal.search import (
 )
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
     from glp_rapids.graph.rows import Rows
-    from glp_rapids.traversal.search import Unreachable
 
 Array = Any
 Strategy = Literal["near-far", "wolfpath"]

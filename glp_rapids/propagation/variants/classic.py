@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth, shown
+from glp_rapids.common.types import Frame
 from glp_rapids.device import any_true, to_device, to_host
 from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.options import SweepOptions
@@ -14,7 +15,6 @@ from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import memory_of_run, run
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.options import Options
     from glp_rapids.propagation.rank_graph import RankGraph
@@ -150,7 +150,8 @@ def label_propagation(
         ``vertex``: the ids as they came, every vertex once, sorted. ``partition``: integer
         community, or an id (``renumber=False``; one of several columns in ``0_partition``,
         ``1_partition``, ...). ``.attrs["glp"]`` holds ``sweeps``, ``explored``,
-        ``changed`` (labels a sweep), ``converged``, ``warm`` (from an ``initial``), ``evaluated``
+        ``changed`` (labels a sweep), ``converged`` (False at ``max_iter``, and where as many labels
+        go on swinging), ``warm`` (from an ``initial``), ``evaluated``
         (vertices that the first sweep looked at, but for those woken in it), ``pending`` (those
         that were not known to be settled in the end, as a text; None: all may be), ``seconds``,
         ``device``, ``memory_in_use``, ``way``, ``memory_limit`` (bytes, the graph included; None

@@ -11,6 +11,7 @@ import numpy as np
 
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import as_float, check_truth, is_number, is_sequence, shown
+from glp_rapids.common.types import Frame
 from glp_rapids.propagation.call import prepare, results, settling, warm
 from glp_rapids.propagation.memory import budget_of
 from glp_rapids.propagation.options import Options, SweepOptions
@@ -18,7 +19,6 @@ from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import Outcome, Run, run
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.warm_start import Start
 

@@ -10,6 +10,7 @@ import numpy as np
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_integer, check_share
 from glp_rapids.common.hashing import random_below
+from glp_rapids.common.types import Frame
 from glp_rapids.device import module_on
 from glp_rapids.propagation.call import prepare, refuse, refuse_warm, results
 from glp_rapids.propagation.options import Options, SweepOptions
@@ -17,7 +18,6 @@ from glp_rapids.propagation.program import Program
 from glp_rapids.propagation.run import Run, run
 
 if TYPE_CHECKING:
-    from glp_rapids.frames.kinds import Frame
     from glp_rapids.graph.graph import BaseGraph
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glp_rapids.common.types import Direction
 from glp_rapids.device import array_module, to_host
 
 if TYPE_CHECKING:
     from glp_rapids.device import DeviceName
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
 
 Array = Any
 TOO_MANY_PATHS = (

@@ -11,6 +11,7 @@ import numpy as np
 
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.segments import segment_offsets
+from glp_rapids.common.types import Direction
 from glp_rapids.jit.interrupts import Stopped, call, flag, interruptible, parts_of_rows
 from glp_rapids.jit.parallel import threads_available
 from glp_rapids.outofcore import in_files
@@ -34,7 +35,7 @@ from glp_rapids.traversal.kernels import (
 )
 
 if TYPE_CHECKING:
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
 
 PULL = 15, 16  # see `cpu_bfs.top_down`; by measurement on Kronecker graphs and road networks
 PARALLEL_FROM = 1 << 16  # vertices

@@ -14,6 +14,7 @@ import numpy as np
 from glp_rapids.common.cached_property import cached_property
 from glp_rapids.common.scans import number_where
 from glp_rapids.common.segments import segment_offsets
+from glp_rapids.common.types import Direction
 from glp_rapids.device import array_module, to_host
 from glp_rapids.graph.rows import CSR
 from glp_rapids.jit.cuda import multiprocessors
@@ -33,7 +34,7 @@ from glp_rapids.traversal.kernels import (
 from glp_rapids.traversal.kernels.gpu_bfs import WORDS
 
 if TYPE_CHECKING:
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
 
 Array = Any
 

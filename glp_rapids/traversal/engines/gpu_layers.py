@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.types import Direction
 from glp_rapids.device import to_host
 from glp_rapids.jit.cuda import multiprocessors
 from glp_rapids.jit.launch import launch_together
@@ -18,7 +19,7 @@ from glp_rapids.traversal.kernels import gpu_path_sums, gpu_relax
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
     from glp_rapids.graph.rows import CSR
 
 Array = Any

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glp_rapids.common.types import Direction
 from glp_rapids.device import module_on, to_host
 from glp_rapids.graph.simple import rows_of_vertices
 from glp_rapids.outofcore import pinned
@@ -18,7 +19,7 @@ from glp_rapids.traversal.engines.cpu import CpuEngine
 from glp_rapids.traversal.engines.gpu_layers import relax
 
 if TYPE_CHECKING:
-    from glp_rapids.graph.graph import Direction, Graph
+    from glp_rapids.graph.graph import Graph
 
 
 class PinnedLayersEngine:
