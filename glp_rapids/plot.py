@@ -84,6 +84,10 @@ def draw_cluster(
             "members has no column 'cluster', or 'cluster_id' as in a tick of a monitor; there are "
             f"{list(map(str, members.columns))}"
         )
+    if not hasattr(edges, "columns"):
+        raise TypeError(
+            f"edges must be a frame, as of SlidingWindow.edges(), not {type(edges).__name__}"
+        )
     if "transfers" not in edges:
         raise ValueError(
             f"edges has no column 'transfers'; there are {list(map(str, edges.columns))}: pass "

@@ -1,7 +1,10 @@
+import importlib
+import inspect
 import json
 import subprocess
 import sys
 import threading
+import typing
 
 import pytest
 
@@ -93,3 +96,15 @@ def test_cudf_is_imported_by_a_thread_of_its_own(tmp_path, monkeypatch):
         kinds._cudf_imports.cache_clear()
     monkeypatch.setitem(sys.modules, "cudf", None)
     assert not kinds._cudf_imports.__wrapped__()
+
+
+@pytest.mark.parametrize("module", ["", ".fraud", ".metrics", ".datasets"])
+def test_signatures_can_be_asked_for_their_types(module):
+    """As pydantic, typer and Sphinx do."""
+    public = importlib.import_module(f"glp_rapids{module}")
+    functions = [getattr(public, name) for name in public.__all__]
+    functions = [one for one in functions if inspect.isfunction(one)]
+    assert functions
+    for function in functions:
+        assert typing.get_type_hints(function).keys() <= {*inspect.signature(function).parameters,
+                                                          "return"}, function  # fmt: skip

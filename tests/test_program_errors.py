@@ -49,6 +49,10 @@ MISTAKES = {
         "label_score", "must return a number, but returns nothing on some path",
     ),
     "nothing at all": (score("freq + 1"), "label_score", "but returns nothing"),
+    "label returned": (
+        source("def update_vertex(v, label, score, state): return label"),
+        "update_vertex", "returns something, which nobody reads; write state.labels[v] = label",
+    ),
     "label alone": (
         source("def load_neighbor(v, u, weight, state): return state.labels[u]"),
         "load_neighbor", "must return (label, amount), but returns int32",

@@ -100,7 +100,11 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
     real_scores = isinstance(score, nt.Float)
     if not traits.default_update:
         score = nt.float64 if real_scores else nt.int64
-        returned("update_vertex", vertex, label, score)
+        if not isinstance(returned("update_vertex", vertex, label, score), nt.NoneType):
+            raise TypeError(
+                f"{type(program).__name__}.update_vertex returns something, which nobody reads; "
+                "write state.labels[v] = label there, and return nothing"
+            )
     if not traits.default_pick:
         picked = returned("pick_label", vertex, nt.int64)
         if not isinstance(picked, nt.Integer):

@@ -83,8 +83,8 @@ def layered_edges(
     -------
     LayeredEdges
         Its method `LayeredEdges.edges` returns the frame ``src, dst, layer, kind``; others work on
-        the layers. ``.about`` holds ``layers``, ``edges``, ``reached``, ``in_files`` (bytes),
-        ``device``, ``seconds``, ``peak_memory``.
+        the layers. ``.about`` holds ``layers``, ``levels`` (of the search), ``edges``, ``reached``,
+        ``in_files`` (bytes), ``device``, ``seconds``, ``peak_memory``.
 
     Raises
     ------
