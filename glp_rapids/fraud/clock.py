@@ -23,7 +23,8 @@ PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86_400, "ms": 86_400_000, "us": 86_4
 # Where such a count since 1970 was in 2001; at five times that it will be 2128.
 SINCE_1970 = {"s": 10**9, "ms": 10**12, "us": 10**15}
 # Dates written as whole numbers, of so many digits, and the units in which none means such a time.
-CALENDAR = {8: ("%Y%m%d", "Dh"), 12: ("%Y%m%d%H%M", "Dhms"), 14: ("%Y%m%d%H%M%S", "Dhms")}
+CALENDAR = {8: ("%Y%m%d", ["D", "h"]), 12: ("%Y%m%d%H%M", ["D", "h", "m", "s"]),
+            14: ("%Y%m%d%H%M%S", ["D", "h", "m", "s", "ms"])}  # fmt: skip
 # Microseconds of a unit of dates, or units of a microsecond.
 UNITS = {"datetime64[s]": (10**6, 1), "datetime64[ms]": (1000, 1), "datetime64[us]": (1, 1),
          "datetime64[ns]": (1, 1000)}  # fmt: skip
@@ -108,7 +109,7 @@ def _check_numbers(time, label, time_unit):
 def _refuse_calendar(newest, label, time_unit):
     """Raise if a time is a date as 20260131 has it: a day after that would be 70 days later."""
     text = f"{newest:.0f}"
-    form, units = CALENDAR.get(len(text), ("", ""))
+    form, units = CALENDAR.get(len(text), ("", []))
     if time_unit not in units or not newest.is_integer() or not 1900 <= int(text[:4]) <= 2100:
         return
     try:

@@ -201,7 +201,9 @@ def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | No
     from glp_rapids.propagation.warm_start import start_of
 
     start = start_of(graph, initial, touched, **how)
-    if graph.number_of_vertices and start.new.size == graph.number_of_vertices and len(initial):
+    # what is computed, or read, to be counted is not counted
+    some = hasattr(initial, "iloc") and not hasattr(initial, "compute") and len(initial)
+    if some and start.new.size == graph.number_of_vertices > 0:
         warn_caller(
             "initial names no vertex of the graph: the run only settles, from every vertex alone; "
             "are its ids those of the graph?"
