@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from glp_rapids.graph.graph import BaseGraph
     from glp_rapids.propagation.warm_start import Start
 
+SEVERAL = 100  # vertices, of which none is in an earlier result by mistake, not by chance
+
 
 def results() -> ModuleType:
     """Return the module that makes frames; pandas is imported at the first call."""
@@ -203,7 +205,7 @@ def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | No
     start = start_of(graph, initial, touched, **how)
     # what is computed, or read, to be counted is not counted
     some = hasattr(initial, "iloc") and not hasattr(initial, "compute") and len(initial)
-    if some and start.new.size == graph.number_of_vertices > 0:
+    if some and start.new.size == graph.number_of_vertices >= SEVERAL:
         warn_caller(
             "initial names no vertex of the graph: the run only settles, from every vertex alone; "
             "are its ids those of the graph?"
