@@ -11,7 +11,6 @@ import sys
 import warnings
 import zipfile
 
-import numpy as np
 import pandas as pd
 import pytest
 from command_line import fails
@@ -334,68 +333,6 @@ def test_labels_are_no_blacklist(tmp_path, ending):
         blacklist.read(path, None, [pd.Series([1, 2, 3])])
 
 
-def test_payments_without_a_row(tmp_path, capsys):
-    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
-    path.write_text("source,destination\n")
-    seeds.write_text("a\n")
-    assert run(path, ("fraud", "--seeds", seeds, "--device", "cpu")) == 2
-    assert f": error: {path}: holds no transactions" in said(capsys, "fraud")
-
-
-PAID = "source,destination,amount,time\na,b,1,1\nb,c,2,2\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (PAID.replace(",", ";"), "if these are several, save it with commas, or with tabs as"),
-        (PAID.replace("b,1,", 'b,"1,50",'), "holds str, not numbers, such as '1,50' at row 0; wr"),
-        (PAID.replace(",time", ",amount"), "has 2 columns named 'amount'; rename all but one"),
-        (PAID.replace(",2\n", ",20260131\n"), "as a number; write dates such as 2026-01-31"),
-    ],
-)
-def test_payments_that_cannot_be_read(text, words, tmp_path, capsys):
-    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
-    path.write_text(text)
-    seeds.write_text("a\n")
-    days = () if "amount,amount" in text else ("--days", 9)
-    assert run(path, ("fraud", "--seeds", seeds, *days, "--device", "cpu")) == 2
-    assert words in said(capsys, "fraud")
-
-
-def test_payments_in_a_folder_are_those_of_one_file(tmp_path, capsys):
-    random, days, seeds = np.random.default_rng(3), tmp_path / "days", tmp_path / "list.txt"
-    days.mkdir()
-    ends = random.integers(0, 40, (2, 300))
-    whole = pd.DataFrame({"source": ends[0], "destination": ends[1], "amount": 1.5})
-    whole["time"] = pd.date_range("2026-01-01", periods=300, freq="1h")
-    whole[["source", "destination"]] = whole[["source", "destination"]].astype(str)
-    whole.loc[250:, "source"] += "x"
-    whole.to_csv(tmp_path / "whole.csv", index=False)
-    for number, part in enumerate(np.array_split(np.arange(300), 3)):  # two of integers alone
-        whole.iloc[part].to_csv(days / f"{number}.csv.gz", index=False)
-    (days / ".hidden.csv").write_text("none\n")
-    (days / "notes.md").write_text("none\n")
-    seeds.write_text("3\n7\n")
-    found = {}
-    for path in (tmp_path / "whole.csv", days):
-        out = tmp_path / "out.csv"
-        usual = "--seeds", seeds, "--days", 9, "--device", "cpu"
-        assert run(path, ("fraud", *usual, "--scores", out)) == 0
-        found[path] = out.read_text()
-        assert run(path, ("monitor", *usual, "--output", out)) == 0
-        found[path] += out.read_text()
-    capsys.readouterr()
-    assert len(set(found.values())) == 1
-    (days / "9.csv").write_text("source,destination\na,b\n")
-    assert run(days, ("fraud", "--seeds", seeds)) == 2
-    assert "9.csv: its columns are source, destination, but those of 0.csv.gz" in said(
-        capsys, "fraud"
-    )
-    assert run(days, ("fraud", "--seeds", seeds, "--output", days / "9.csv")) == 2
-    assert "--output is the file of TRANSACTIONS (9.csv) as well" in said(capsys, "fraud")
-
-
 @pytest.mark.parametrize(
     ("ids", "points"),
     [("1,2\n2.0,3\n", True), ("1.0,2.0\n2.0,3.0\n", False), ("1,2.5\n2.0,3\n", False),
@@ -426,13 +363,6 @@ def test_an_earlier_result_may_have_ids_of_another_type(before, today, tmp_path)
     labels = pd.read_csv(last, dtype=str).set_index("vertex")["partition"]
     assert labels["1"] == labels["2"]
     assert len(labels) == 3
-
-
-def test_payments_that_are_not_there(tmp_path, capsys):
-    assert run(tmp_path, ("fraud", "--seeds", "list.txt")) == 2
-    assert "the folder holds no file named *.csv" in said(capsys, "fraud")
-    assert run(tmp_path / "*.csv", ("fraud", "--seeds", "list.txt")) == 2
-    assert "there is no such file; name one file, not a pattern" in said(capsys, "fraud")
 
 
 def test_blacklist_and_edges_are_read_alike(tmp_path, capsys):

@@ -119,9 +119,10 @@ def test_the_type_of_a_column_does_not_matter(name):
 @pytest.mark.parametrize(
     ("one", "same", "others"),
     [
-        (Decimal("1"), Decimal("1.00"), [Decimal(i) for i in range(2, 20)]),
+        (Decimal("1"), Decimal("1.00"), [Decimal("Infinity"), *map(Decimal, range(2, 20))]),
         (Decimal("-0.0"), Decimal("0"), [Decimal(i) / 3 for i in range(1, 20)]),
         ((1, "a"), (1.0, "a"), [(i, "b") for i in range(2, 20)]),
+        ((Decimal.from_float(0.1), 1), (0.1, True), [(i, 0.1) for i in range(2, 20)]),
         ((np.int64(3), (2, 0.5)), (3, (np.float32(2), Decimal("0.50"))), [(4, i) for i in "abcd"]),
         (DAYS[0].tz_localize("UTC"), DAYS[0].tz_localize("UTC").tz_convert("Asia/Tokyo"),
          list(DAYS[1:].tz_localize("UTC"))),

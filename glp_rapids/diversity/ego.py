@@ -91,8 +91,8 @@ def ego_networks(
     arrays : bool, default False
         Return an `EgoNetworks` of arrays instead of a frame.
     memory_limit : int or str, optional
-        Bytes to work in, or a text such as "8GB", besides the result and 80 bytes a vertex; None:
-        half of what is free. The less there is, the more batches. Where degrees let a single
+        Bytes to work in, or a text such as "8GB", besides the result and 120 bytes a vertex;
+        None: half of what is free. The less there is, the more batches. Where degrees let a single
         ego-network be larger than that, all are counted first, which takes 24 bytes an entry of the
         graph.
     **edges

@@ -129,11 +129,12 @@ def _printed(value: Any, otherwise: Callable[[Any], str] = repr) -> str:
     if isinstance(value, tuple):
         parts = ", ".join(map(_printed, value))
         return f"({parts},)" if len(value) == 1 else f"({parts})"
-    if not isinstance(value, Decimal | int | float | np.number | np.bool_):
+    if isinstance(value, int | np.integer | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        value = Decimal(float(value))
+    if not isinstance(value, Decimal) or not value.is_finite():
         return otherwise(value)
-    if isinstance(value, Decimal) and value.is_finite():
-        text = format(value, "f")
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-        return "0" if text == "-0" else text
-    whole = not isinstance(value, np.complexfloating) and value == value // 1
-    return str(int(value)) if whole else repr(float(value))
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
