@@ -40,6 +40,11 @@ class IdWords(NamedTuple):
         first = np.uint64(first & ((1 << 64) - 1)).astype(np.int64)
         return cls(first, module_on(device).zeros(1, np.int64))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the words, where each vertex has one."""
+        return self.words.nbytes if self.words.size > 1 else 0
+
     def of(self, vertices: Array) -> Array:
         """Return the words of an array of vertices."""
         if self.words.size > 1:

@@ -31,7 +31,7 @@ GPU_PLANNING = 32
 A_PLANNED = 43
 AN_INSPECTED = 32  # of an entry while it is decided whether its reader is in a range
 LEAST_AT_ONCE = 1 << 12  # entries
-SMALL = 1 << 16  # bytes of arrays of a few elements
+SMALL = 1 << 15  # bytes of arrays of a few elements
 WIDEST = 16  # bytes of an entry, its weight included
 MULTIPROCESSORS = 132  # of a GPU: they decide little, which rows are hubs of a large graph
 

@@ -26,6 +26,11 @@ def a_read(bits: int) -> np.int64:
     return np.int64(A_READ // bits)
 
 
+def always(coming: list[int], sizes: np.ndarray, an_entry: float, a_launch: float) -> bool:
+    """Tell whether launches for strips take longer than the bus does, whoever is active."""
+    return bool(sizes[coming].sum() * an_entry / BUS < a_launch * len(coming))
+
+
 def chosen(
     coming: list[int], costs: np.ndarray, sizes: np.ndarray, an_entry: float, a_launch: float
 ) -> set[int]:

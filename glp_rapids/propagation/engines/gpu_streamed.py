@@ -134,7 +134,7 @@ class StreamedGpuEngine(PersistentEngine):
         """Cut the lists into strips, by what is left of the memory."""
         layout, workload, traits = self._layout, self._workload, self._compiled.traits
         number, memory = workload.graph.number_of_vertices, workload.memory
-        words = SMALL + _bytes_of_words(workload.id_words.words)
+        words = SMALL + workload.id_words.nbytes
         others = words + self._bytes_beside()
         others += 8 * (number + 1) if self._apart and workload.skip else 0
         slack = number if workload.skip else 1
@@ -225,8 +225,10 @@ class StreamedGpuEngine(PersistentEngine):
             pairs.append((layout.weights, weights))
         self._workspace.rows = Rows(none, layout.shown(indices), bound(weights))
         self._transfers = DoubleBuffer(pairs, xp)
-        self._sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
-        self._coming = np.flatnonzero(self._sizes).tolist()  # strips that take turns in the slots
+        self._sizes = sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
+        self._coming = np.flatnonzero(sizes).tolist()  # strips that take turns in the slots
+        given = self._coming, sizes, layout.bytes_an_entry, self._a_launch
+        self._all_fetched = not self._coming or (layout.pinned and fetched_rows.always(*given))
         self._loaded = False  # the front, whose place is its own
 
     # ------------------------------------------------------------ sweeps
@@ -267,7 +269,7 @@ class StreamedGpuEngine(PersistentEngine):
             self._strips, self._layout.bytes_an_entry, self._a_launch
         )
         if led_by_kernel and at_once:
-            self._sweep_at_once(schedule, min(sweeps, AT_ONCE if self._coming else sweeps))
+            self._sweep_at_once(schedule, sweeps if self._all_fetched else min(sweeps, AT_ONCE))
             return
         self._sweep_in_strips(schedule, fetched)
         self._end_sweep(schedule)
@@ -366,6 +368,8 @@ class StreamedGpuEngine(PersistentEngine):
     def _fetched(self, everybody: bool, revisit_tied: bool) -> set[int]:
         """Return the strips of which the kernel reads rows where they lie; none are copied."""
         everybody = everybody or not self._workload.skip
+        if self._all_fetched:
+            return set(self._coming)
         if not self._coming or not self._layout.pinned or (everybody and not self._a_launch):
             return set()
         made, costs, entries = self._workspace, self._sizes, self._layout.entries
@@ -394,7 +398,3 @@ class StreamedGpuEngine(PersistentEngine):
             "share_cached": resident / max(int(self._layout.starts[-1]), 1),
             "pinned": self._layout.pinned,
         }
-
-
-def _bytes_of_words(words: Any) -> int:
-    return words.nbytes if words.size > 1 else 0

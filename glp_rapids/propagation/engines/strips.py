@@ -50,7 +50,7 @@ class Layout:
     ends: np.ndarray
     entries: HostArray
     weights: HostArray | None
-    cuts: dict[Any, Strips] = field(default_factory=dict)  # by what they follow from
+    cuts: dict[Any, tuple[Strips, int]] = field(default_factory=dict)  # by what they follow from
 
     @property
     def pinned(self) -> bool:

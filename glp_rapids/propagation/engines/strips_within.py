@@ -25,20 +25,21 @@ def cut_within(
     """Cut the lists into strips so that a run fits; return them, and the bytes that it takes.
 
     ``sizes``: given the bytes of all else, how many entries stay and how many a strip has;
-    ``beside``: the bytes of all else. If nothing fits, the bytes are the fewest there can be.
+    ``beside``: the bytes of all else, which is for each of these known by ``follows_from``. If
+    nothing fits, the bytes are the fewest there can be.
     """
-    key = memory, caches, share, sizes(beside(None)), *follows_from
+    key = memory, caches, share, *follows_from
 
     def taken_by(found: strips.Strips) -> int:
         return beside(found) + bytes_of(layout, found.room)
 
-    found = layout.cuts.get(key)
-    if found is None:
+    kept = layout.cuts.get(key)
+    if kept is None:
         found = _cut(layout, memory, caches, share, sizes, beside, taken_by)
         if len(layout.cuts) >= KEPT:
             layout.cuts.clear()
-        layout.cuts[key] = found
-    return found, taken_by(found)
+        kept = layout.cuts[key] = found, taken_by(found)
+    return kept
 
 
 def bytes_of(layout: strips.Layout, entries: int) -> int:
