@@ -24,6 +24,7 @@ COMMANDS = {
     "demo": "make a million transactions with planted fraud rings, and find the rings",
     "label-propagation": "find communities in a file of edges",
     "communities": "find communities of high modularity in a file of edges, as Leiden does",
+    "measure": "measure core numbers, triangles, trussness or betweenness in a file of edges",
     "diversity": "find who has friends in many separate circles, in a file of edges",
     "estimate": "say how much memory a run on a file of edges would take, way by way",
     "bfs": "find how many edges everything is from a start, in a file of edges",

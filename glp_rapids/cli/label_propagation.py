@@ -18,6 +18,7 @@ from glp_rapids.propagation.ways import WAYS
 
 # What means nothing on a cluster.
 ELSEWHERE = *scheduler.ELSEWHERE, "memory_limit", "way"
+SEEDED = "seeded"
 EPILOG = """\
 examples:
   glp-rapids label-propagation edges.csv                       # columns src and dst
@@ -27,6 +28,7 @@ examples:
   glp-rapids label-propagation com-dblp.edges.tsv.gz --no-header
   glp-rapids label-propagation edges.csv --variant layered --gamma 1 8 64
   glp-rapids label-propagation edges.csv --variant speaker-listener   # may overlap
+  glp-rapids label-propagation edges.csv --variant seeded --seeds known.csv  # vertex, label
   glp-rapids label-propagation graph.glp --memory-limit 2GB    # slower where lists do not fit
   glp-rapids label-propagation edges.csv --devices cpu cpu     # EDGES first, devices behind it
   glp-rapids label-propagation payments/ --scheduler tcp://10.0.0.1:8786 --output found.parquet
@@ -44,12 +46,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     edge_files.add_weight_and_direction(columns)
     run = parser.add_argument_group("the run")
     run.add_argument(
-        "--variant", choices=("classic", "layered", "speaker-listener"), default="classic",
+        "--variant", choices=("classic", "layered", "speaker-listener", SEEDED), default="classic",
         help="classic (default): one community a vertex; layered: finer with --gamma; "
-        "speaker-listener: communities may overlap",
+        "speaker-listener: communities may overlap; seeded: labels spread from --seeds",
     )  # fmt: skip
     run.add_argument("--gamma", dest="gammas", type=float, nargs="+", metavar="GAMMA",
                      help="resolutions of layered (default 1), the larger the finer")  # fmt: skip
+    run.add_argument("--seeds", type=Path, metavar="FILE",
+                     help="of seeded: a table with the columns vertex and label")  # fmt: skip
     run.add_argument("--seed", type=int, default=0, help="of the random orders (default 0)")
     run.add_argument(
         "--initial", type=Path, metavar="FILE",
@@ -78,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.gammas is not None and options.variant != "layered":
         raise ValueError(f"--gamma is for --variant layered, not {options.variant}")
+    _check_seeds(options)
     if options.initial is not None and options.variant == "speaker-listener":
         raise ValueError(
             "--initial is not for --variant speaker-listener: its communities are counted in "
@@ -103,6 +108,8 @@ def run(options: argparse.Namespace) -> None:
         asked.check_limit(where)
     if options.initial is not None:
         options.initial = files.read_table(options.initial, ["vertex"])
+    if options.seeds is not None:
+        options.seeds = files.read_table(options.seeds, ["vertex"])
     streamed = options.way != "auto" and WAYS[options.way].streamed
     if where == "gpu" and (streamed or options.memory_limit is not None):
         options.device = "cpu"  # from where it is streamed, or moved if it fits
@@ -116,13 +123,35 @@ def run(options: argparse.Namespace) -> None:
         graph = edge_files.read_graph(options, **how)
     if options.initial is not None:
         options.initial = _with_ids_as(graph, options.initial)
+    if options.seeds is not None:
+        options.seeds = _with_ids_as(graph, options.seeds, all_there=True)
     found = _propagate(graph, options, where)
     _summarise(graph, found, options.variant)
     edge_files.put_out(found, options.output)
 
 
-def _with_ids_as(graph: Any, initial: Any) -> Any:
-    """Read the ids of an earlier result as those of the graph are: one odd id makes all texts."""
+def _check_seeds(options: argparse.Namespace) -> None:
+    """Raise unless there are seeds where, and only where, labels spread from them."""
+    if options.variant != SEEDED:
+        if options.seeds is not None:
+            raise ValueError(f"--seeds is for --variant {SEEDED}, not {options.variant}")
+        return
+    if options.seeds is None:
+        raise ValueError(f"--variant {SEEDED} needs --seeds, a table of vertex and label")
+    if options.initial is not None:
+        raise ValueError(f"--initial is not for --variant {SEEDED}, which begins at its seeds")
+    if options.scheduler is not None:
+        raise ValueError(
+            f"--scheduler is not for --variant {SEEDED}; call "
+            "glp_rapids.dask.seeded_label_propagation from Python"
+        )
+
+
+def _with_ids_as(graph: Any, initial: Any, all_there: bool = False) -> Any:
+    """Read ids of a table as those of the graph are: one odd id makes all texts.
+
+    ``all_there``: those that the graph has not are left for the library to refuse.
+    """
     import pandas as pd
 
     if "vertex" not in initial.columns:  # as the library says
@@ -132,6 +161,8 @@ def _with_ids_as(graph: Any, initial: Any) -> Any:
     if column.family == "string" and numbers:
         return initial.assign(vertex=initial["vertex"].astype(str))
     if column.family != "integer" or numbers:
+        return initial
+    if all_there:
         return initial
     # who is no integer has left the graph
     written = initial["vertex"].astype(str).str.fullmatch(files.INTEGER).eq(True)
@@ -144,13 +175,20 @@ def _gammas(options: argparse.Namespace) -> list[float]:
 
 
 def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> Any:
-    from glp_rapids import label_propagation, layered_label_propagation, speaker_listener
+    from glp_rapids import (
+        label_propagation,
+        layered_label_propagation,
+        seeded_label_propagation,
+        speaker_listener,
+    )
 
     shared = {"seed": options.seed, "device": device, "progress": sys.stderr.isatty(),
               "memory_limit": options.memory_limit, "way": options.way,
               "devices": options.devices}  # fmt: skip
     if options.initial is not None:
         shared["initial"] = options.initial
+    if options.variant == SEEDED:
+        return seeded_label_propagation(graph, options.seeds, **shared)
     if options.variant == "layered":
         return layered_label_propagation(graph, gammas=_gammas(options), **shared)
     if options.variant == "speaker-listener":
@@ -158,10 +196,30 @@ def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> A
     return label_propagation(graph, **shared)
 
 
+def _say_run(report: dict[str, Any]) -> None:
+    edge_files.say(
+        f"run         {report['sweeps']} sweeps in {report['seconds']:.3f} s, lists "
+        f"{report['way']}, {bytes_in_words(report['predicted'])}"
+    )
+
+
+def _summarise_seeded(found: Any) -> None:
+    report, sizes = found.attrs["glp"], found["label"].value_counts().to_dict()
+    largest = ", ".join(f"{label} {size:,}" for label, size in list(sizes.items())[:5])
+    edge_files.say(
+        f"found       labels of {report['seeds']:,} seeds come to {sum(sizes.values()):,} of "
+        f"{len(found):,} vertices: {largest or 'none'}"
+    )
+    _say_run(report)
+
+
 def _summarise(graph: Any, found: Any, variant: str) -> None:
     from glp_rapids import modularity
 
     report = found.attrs["glp"]
+    if variant == SEEDED:
+        _summarise_seeded(found)
+        return
     layers = [("", found, report)]
     if variant == "layered":
         layers = [
@@ -179,10 +237,7 @@ def _summarise(graph: Any, found: Any, variant: str) -> None:
         elif graph.number_of_edges:
             line += f"; modularity {modularity(graph, part[['vertex', 'partition']]):.4f}"
         edge_files.say(f"found       {line}")
-        edge_files.say(
-            f"run         {layer['sweeps']} sweeps in {layer['seconds']:.3f} s, lists "
-            f"{layer['way']}, {bytes_in_words(layer['predicted'])}"
-        )
+        _say_run(layer)
 
 
 def _found_on_cluster(options: argparse.Namespace, frame: Any, **earlier: Any) -> Sequence[Any]:
