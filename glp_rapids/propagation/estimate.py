@@ -189,10 +189,10 @@ def estimate_memory(
     >>> found = estimate_memory(taobao, device="gpu", memory_limit="150GB", bits_per_entry=8)
     >>> found[["way", "device_bytes", "fits"]]
                    way  device_bytes   fits
-    0            plain  142290077704  False
-    1           packed   78750077696   True
-    2   streamed plain  116290103296   True
-    3  streamed packed   54510103296   True
+    0            plain  142290044936  False
+    1           packed   78750044928   True
+    2   streamed plain  116290070528   True
+    3  streamed packed   54510070528   True
     """
     check_truth(mapped=mapped)
     edges = {name: options.pop(name) for name in EdgeOptions.__annotations__ if name in options}
