@@ -46,7 +46,8 @@ PARTS = {
         "docstrings", "edges", "explain", "features", "fraud", "fraud_gpu", "id_words",
         "ids_asked", "ingest", "ingest_cugraph_gpu", "ingest_gpu", "ingest_gpu_cupy",
         "ingest_gpu_refused", "known", "mapped", "monitor", "monitor_folder", "monitor_options",
-        "networkx_propagation", "row_kernels", "score_progress", "window", "window_clock",
+        "networkx_propagation", "other_libraries", "row_kernels", "score_progress", "window",
+        "window_clock",
         "window_graph", "window_ids", "window_kept", "window_moves",
     ],
 }  # fmt: skip
