@@ -237,5 +237,11 @@ def cut_into(monkeypatch, stays, longest):
     """Let so many entries stay on a GPU, and strips of the rest have so many at most."""
     from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 
-    sizes = stays, longest
+    sizes, cut = (stays, longest), StreamedGpuEngine._cut
+
+    def cut_anew(self, limits):
+        self._layout.cuts.clear()  # of runs with other sizes, which no limit tells from these
+        cut(self, limits)
+
     monkeypatch.setattr(StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: sizes)
+    monkeypatch.setattr(StreamedGpuEngine, "_cut", cut_anew)

@@ -128,7 +128,9 @@ class StreamedGpuEngine(PersistentEngine):
             # Who is skipped could not change: to evaluate everybody gives the same.
             self._workload = workload = replace(workload, skip=False)
         self._cut(limits)
-        return strips.plan_of(self._layout, self._strips, classes, limits, xp)
+        listed = strips.listed_on(xp, self._layout, self._strips)
+        self._begin_copies()  # which go on while the rest of the plan is made
+        return strips.plan_of(listed, self._layout, self._strips, classes, limits)
 
     def _cut(self, limits: Limits) -> None:
         """Cut the lists into strips, by what is left of the memory."""
@@ -213,30 +215,31 @@ class StreamedGpuEngine(PersistentEngine):
             return host.on_device(self._xp)
         return self._xp.zeros(1, host.array.dtype)  # nobody reads it: all is copied, none skipped
 
-    def _make_buffer(self) -> None:
-        """Make the buffer: of what stays on the device, and two slots."""
+    def _begin_copies(self) -> None:
+        """Make the buffer, of what stays on the device and two slots, and ask for what is first."""
         xp, layout, found = self._xp, self._layout, self._strips
-        words, none = layout.words_of(found.room) + self._beyond, bound(xp.zeros(1, np.int64))
-        indices = xp.empty(words, layout.entries.array.dtype)
-        indices[:1] = 0  # read, with the label of whom it names, by lanes that have no row
-        pairs, weights = [(layout.entries, indices)], xp.zeros(1, np.int64)
-        if layout.weights is not None:
-            weights = xp.empty(found.room, layout.weights.array.dtype)
-            pairs.append((layout.weights, weights))
-        self._workspace.rows = Rows(none, layout.shown(indices), bound(weights))
-        self._transfers = DoubleBuffer(pairs, xp)
-        self._sizes = sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
-        self._coming = np.flatnonzero(sizes).tolist()  # strips that take turns in the slots
-        given = self._coming, sizes, layout.bytes_an_entry, self._a_launch
+        self._buffers = layout.buffers(found.room, self._beyond, xp)
+        pairs = zip((layout.entries, layout.weights), self._buffers, strict=True)
+        self._transfers = DoubleBuffer([pair for pair in pairs if pair[0] is not None], xp)
+        self._sizes = np.diff(found.entries) * ((found.place < 0) & found.own)
+        self._coming = np.flatnonzero(self._sizes).tolist()  # that take turns in the slots
+        given = self._coming, self._sizes, layout.bytes_an_entry, self._a_launch
         self._all_fetched = not self._coming or (layout.pinned and fetched_rows.always(*given))
         self._loaded = False  # the front, whose place is its own
+        if not self._all_fetched:
+            self._ask_before()
+
+    def _make_buffer(self) -> None:
+        """Show the buffer to the kernel."""
+        none, (indices, weights) = bound(self._xp.zeros(1, np.int64)), self._buffers
+        self._workspace.rows = Rows(none, self._layout.shown(indices), bound(weights))
 
     # ------------------------------------------------------------ sweeps
 
     def advance(self, schedule: Schedule, sweeps: int) -> None:
         """Do up to so many sweeps, led from here or by the kernel."""
         end = len(schedule.changed) + sweeps
-        if self._transfers is None:
+        if self._workspace.rows is None:
             self._make_buffer()
         try:
             while len(schedule.changed) < end and not (schedule.over or self._failure):
@@ -272,7 +275,6 @@ class StreamedGpuEngine(PersistentEngine):
             self._sweep_at_once(schedule, sweeps if self._all_fetched else min(sweeps, AT_ONCE))
             return
         self._sweep_in_strips(schedule, fetched)
-        self._end_sweep(schedule)
 
     def _begin_sweep(self, schedule: Schedule) -> set[int]:
         """Note what holds in the next sweep; return the strips of which single rows are read."""
@@ -293,8 +295,14 @@ class StreamedGpuEngine(PersistentEngine):
 
     def _ask_before(self) -> None:
         """Ask for the first strips of a sweep before it begins."""
-        for strip in self._coming[self._transfers.waiting : SLOTS]:
+        for strip in self._next_coming()[self._transfers.waiting : SLOTS]:
             self._ask(strip)
+
+    def _next_coming(self) -> list[int]:
+        """Return what comes in a sweep: the front of each class once, before its first strip."""
+        if self._loaded:
+            return self._coming
+        return np.flatnonzero(np.diff(self._strips.entries) * self._strips.own).tolist()
 
     def _sweep_at_once(self, schedule: Schedule, sweeps: int) -> None:
         """Let the kernel lead some sweeps, and fetch what it needs."""
@@ -315,32 +323,23 @@ class StreamedGpuEngine(PersistentEngine):
         """Lead one sweep: a launch for each strip that has come, and what is there before it."""
         how, before = self._begin(schedule, 1)
         self._prepare(how)
-        transfers, coming = self._transfers, self._coming
-        if not self._loaded:  # the front of each class comes before its first strip
-            coming = np.flatnonzero(np.diff(self._strips.entries)).tolist() or [0]
-            self._loaded = True
-        asked, first = transfers.waiting, 0
-        number = self._strips.place.size
+        transfers, coming = self._transfers, self._next_coming() or [0]
+        asked, first, number, self._loaded = transfers.waiting, 0, self._strips.place.size, True
         for turn, strip in enumerate(coming):
             while asked < min(turn + SLOTS, len(coming)):
                 self._ask(coming[asked], coming[asked] in fetched)
                 asked += 1
             slot = transfers.take()
             last = turn == len(coming) - 1
-            end = number if last else self._end(strip, number)
+            end = number if last else self._strips.end_behind(strip, self._sizes)
             clear(self._counters)
             self._launch(Step(*map(np.int64, (first, end, slot or 0)), strip not in fetched, last))
             if slot is not None:
                 transfers.give_back(slot)
             first = end
+        if len(schedule.changed) + 1 < schedule.options.max_iter:
+            self._end_sweep(schedule)  # nobody waits to hear whether there is a next one
         self._record(schedule, before)
-
-    def _end(self, strip: int, number: int) -> int:
-        """Return the strip behind this one and those without anything that end its class."""
-        end = strip + 1
-        while end < number and end % self._strips.a_class and not self._sizes[end]:
-            end += 1
-        return end
 
     def _ask(self, strip: int, only_turn: bool = False) -> None:
         """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""

@@ -211,7 +211,7 @@ class StreamedRankEngine(StreamedGpuEngine):
 
     def sweeps(self, schedule: Schedule, most: int) -> Iterator[str]:
         """Do up to so many sweeps; yield where the others have to come as far."""
-        if self._transfers is None:
+        if self._workspace.rows is None:
             self._make_buffer()
         end = len(schedule.changed) + most
         while len(schedule.changed) < end and not (schedule.over or self._failure):
@@ -242,10 +242,7 @@ class StreamedRankEngine(StreamedGpuEngine):
     def _classes_in_strips(self, fetched: set[int]) -> Iterator[str]:
         """Evaluate and update all classes: own strips, then all ranks' outcome, then the update."""
         found, transfers = self._strips, self._transfers
-        coming = self._coming
-        if not self._loaded:  # what stays comes before its class is evaluated
-            coming = np.flatnonzero(np.diff(found.entries) * found.own).tolist()
-            self._loaded = True
+        coming, self._loaded = self._next_coming(), True
         asked = transfers.waiting
         turns = {strip: turn for turn, strip in enumerate(coming)}
         done: Evaluated | None = None

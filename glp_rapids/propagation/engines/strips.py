@@ -88,6 +88,14 @@ class Layout:
         word = word_of(self.entries.array.dtype)
         return words_of(entries, self.entries.bits_an_entry, word)
 
+    def buffers(self, room: int, beyond: int, xp: Any) -> tuple[Any, Any]:
+        """Make room on the device for so many entries, some words behind them, and weights."""
+        entries = xp.empty(self.words_of(room) + beyond, self.entries.array.dtype)
+        entries[:1] = 0  # read, with the label of whom it names, by lanes that have no row
+        if self.weights is None:
+            return entries, xp.zeros(1, np.int64)
+        return entries, xp.empty(room, self.weights.array.dtype)
+
     def shown(self, array: Any) -> Any:
         """Show entries, where they lie on the device or the host, to a kernel."""
         words = array.view(word_of(array.dtype))
@@ -193,6 +201,13 @@ class Strips(NamedTuple):
     def own(self) -> np.ndarray:
         """Tell which strips this rank evaluates."""
         return self.place != OF_OTHERS
+
+    def end_behind(self, strip: int, sizes: np.ndarray) -> int:
+        """Return the strip behind one and those without anything that end its class."""
+        end = strip + 1
+        while end < self.place.size and end % self.a_class and not sizes[end]:
+            end += 1
+        return end
 
 
 def laid_out(
@@ -334,15 +349,17 @@ def copied(array: np.ndarray, xp: Any) -> Any:
     return copy
 
 
-def plan_of(layout: Layout, strips: Strips, classes: int, limits: Limits, xp: Any) -> Plan:
-    """Make the plan whose groups are the strips; its arrays go to the device."""
+def listed_on(xp: Any, layout: Layout, strips: Strips) -> Listed:
+    """Copy to the device who is in which row, and where rows begin."""
     begins, ends = layout.ranges_of(strips)
+    vertices, degrees = (copied(array, xp) for array in (layout.vertices, layout.degrees))
+    return Listed(vertices, layout.plan_starts(degrees, xp), degrees, [begins], [ends])
+
+
+def plan_of(listed: Listed, layout: Layout, strips: Strips, classes: int, limits: Limits) -> Plan:
+    """Make the plan whose groups are the strips; its arrays go to the device."""
     levels = [
         (span, 0, classes * strips.a_class, span * strips.a_class) for span in spans_of(classes)
     ]
-    vertices, degrees = (copied(array, xp) for array in (layout.vertices, layout.degrees))
-    listed = Listed(vertices, layout.plan_starts(degrees, xp), degrees, [begins], [ends])
     entries = -(-layout.number_of_entries // classes)
     return plan.assembled(listed, np.array(levels), limits, entries, strips.a_class)
-
-
