@@ -242,7 +242,7 @@ def test_blacklists_in_any_form(payments, seeds, capsys):
     ("seeds", "options", "words"),
     [
         ("", [], "holds no ids"),
-        ("q\n", [], "none of its ids is in the window"),
+        ("q\n", [], "none of its ids is in the transactions"),
         (",vertex\nq,soon\n", [], "its lines have several fields, of which not only the first"),
         ("ring,vertex\n1,a\n", [], "its lines have several fields"),
         ("a\nb,c\n", [], "its lines have several fields"),
@@ -309,3 +309,43 @@ def test_a_limit_of_memory(payments, capsys):
     said = fails(capsys, *fraud(payments, "a\n", "--memory-limit", 1))
     assert "too little for find_clusters of its" in said
     assert "--memory-limit=1 bytes is" in said
+
+
+def test_a_blacklist_outside_the_window_is_told_from_an_unknown_one(tmp_path, capsys):
+    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
+    path.write_text("source,destination,amount,time\na,b,1,0\nb,c,1,20\nc,d,1,40\n")
+    seeds.write_text("a\n")
+    command = "fraud", path, "--seeds", seeds, "--device", "cpu", "--days", 30
+    said = fails(capsys, *command)
+    assert "is in the window, of the last 30 days: 2 of 3 transactions; 'a' is in the" in said
+    assert "is --days right, and --time-unit?" in said
+    seeds.write_text("nobody\n")
+    assert "none of its ids is in the transactions: 'nobody'" in fails(capsys, *command)
+
+
+def test_ticks_without_number_are_warned_of(tmp_path, capsys):
+    path, seeds = tmp_path / "payments.csv", tmp_path / "list.txt"
+    rows = "".join(f"a,b,1,{second}\n" for second in (0, 10, 86_400, 200_000))
+    path.write_text("source,destination,amount,time\n" + rows)
+    seeds.write_text("a\n")
+    command = "monitor", path, "--seeds", seeds, "--days", 30
+    assert cpu(*command, "--time-unit", "s", "--every", "1D") == 0
+    assert "warning" not in capsys.readouterr().err
+    assert cpu(*command, "--every", "3D") == 0
+    said = capsys.readouterr().err
+    assert "of 4 transactions to the last it is 66,667 times 3D; is --time-unit D right?" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["fraud", "--output"], ["fraud", "--clusters"], ["communities", "--levels"],
+     ["diversity", "--k", "2", "--top", "1", "--contexts"]],
+)  # fmt: skip
+def test_results_that_cannot_go_to_stdout(payments, tmp_path, words, capsys):
+    seeds = tmp_path / "list.txt"
+    seeds.write_text("a\n")
+    command, *options = words
+    more = ["--seeds", seeds] if command == "fraud" else []
+    assert "-: this result has to be in a file; name one, " in fails(
+        capsys, command, payments, *more, *options, "-"
+    )

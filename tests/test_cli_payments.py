@@ -23,7 +23,7 @@ PAID = "source,destination,amount,time\na,b,1,1\nb,c,2,2\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (PAID.replace(",", ";"), "if these are several, save it with commas, or with tabs as"),
+        (PAID.replace(",", ";"), "if that is several, save it with commas, or with tabs as"),
         (PAID.replace("b,1,", 'b,"1,50",'), "holds str, not numbers, such as '1,50' at row 0; wr"),
         (PAID.replace(",time", ",amount"), "has 2 columns named 'amount'; rename all but one"),
         (PAID.replace(",2\n", ",20260131\n"), "as a number; write dates such as 2026-01-31"),

@@ -335,3 +335,32 @@ def test_a_large_state_is_not_held_twice():
     finally:
         tracemalloc.stop()
     assert state["mine"].nbytes <= peak < 1.1 * state["mine"].nbytes
+
+
+class Halved(Program):
+    """Amounts that are real numbers of its own making."""
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], weight * 0.5 + 1.0
+
+
+class Counted(Program):
+    """Amounts that are whole numbers."""
+
+    def load_neighbor(v, u, weight, state):
+        return state.labels[u], 1
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [0, 0], [1e306, 1e306]])
+@pytest.mark.parametrize("program", [Halved, Counted])
+def test_weights_of_nothing_and_of_nearly_all_there_is(program, weights):
+    edges = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"], "w": weights})
+    found = propagate(edges, program(), weight="w", device="cpu")
+    unweighted = propagate(edges[["src", "dst"]], program(), device="cpu")
+    assert found["partition"].tolist() == unweighted["partition"].tolist()
+
+
+def test_what_is_too_small_is_the_weight_if_that_was_given():
+    edges = pd.DataFrame({"src": ["a"], "dst": ["b"], "w": [1e-300]})
+    with pytest.raises(ValueError, match="weight: the largest weight, 1e-300, is so small that"):
+        propagate(edges, Halved(), weight="w", device="cpu")

@@ -87,7 +87,7 @@ MISTAKES = {
         source(
             "def load_neighbor(v, u, weight, state):\n    return state.labels[u], random.random()"
         ),
-        "load_neighbor", "random_below(v, sweep, state.seed, bound)",
+        "load_neighbor", "random_below(v, state.sweep, state.seed, bound)",
     ),
     "misspelt function": (
         source("def load_neighbour(v, u, weight, state):\n    return state.labels[u], weight"),

@@ -187,3 +187,9 @@ def test_the_components_of_ldbc(data):
     assert len(both) == len(known)
     assert both.groupby("labels")["known"].nunique().max() == 1
     assert both.groupby("known")["labels"].nunique().max() == 1
+
+
+def test_a_summary_has_no_rows_for_what_was_not_reached():
+    edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
+    with pytest.raises(ValueError, match="unreachable='max' says what rows of vertices hold"):
+        multi_source_bfs(edges, [1], summary=True, unreachable="max")

@@ -162,6 +162,16 @@ def test_silence_is_a_start_for_programs():
 EDGES = {"graph": pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 3]}), "device": "cpu"}
 
 
+@pytest.mark.parametrize(
+    "given", [lambda: {0: 7, 1: 7, 2: 3, 3: 3}, lambda: [{0, 1}, {2, 3}],
+              lambda: iter([{1, 0}, {3, 2}])], ids=["dict", "sets", "iterator"]
+)  # fmt: skip
+def test_a_partition_as_networkx_has_it(given):
+    initial = given()
+    expected = label_propagation(**EDGES, initial=frame_of([0, 1, 2, 3], [0, 0, 1, 1]))
+    pd.testing.assert_frame_equal(label_propagation(**EDGES, initial=initial), expected)
+
+
 def frame_of(vertices, partition):
     return pd.DataFrame({"vertex": vertices, "partition": partition})
 

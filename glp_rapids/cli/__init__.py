@@ -47,7 +47,13 @@ IN_A_FILE = {
     r"\bcast them, as with astype\('int64'\)": "write them as integers",
     r"\bcast them, as with astype\('str'\)": "write them as texts",
     r"\bcast one of them with astype\b": "write both as integers, or both as texts",
+    r"pass the frame of pandas\.read_csv\(\.\.\., sep=','\)": "name it *.csv",
+    r"pass the frame of pandas\.read_csv\(\.\.\., sep='\\t'\)": "name it *.tsv",
+    r"pass the frame of pandas\.read_csv\(\.\.\., sep=' '\)": "name it *.txt",
     r"pass the frame of pandas\.read_csv\(\.\.\., sep=.*?\)": "save it with commas",
+    r"; pass time_unit='(\w+)' \(or ": r"; give --time-unit \1 (or ",
+    r", let the graph lie in a mapped file \(CompressedGraph\.open\), which takes none":
+        ", or let the graph lie in a file that `glp-rapids compress` wrote, which is mapped",
     r"make dates of them by pandas\.to_datetime\(.*\)": "write dates such as 2026-01-31",
     r"save to a new folder, or open that one":
         "name a new --folder, or go on from it by fraud.Monitor.open",

@@ -76,11 +76,12 @@ def run(options: argparse.Namespace) -> None:
 
 def _summarise(found: Any, report: dict[str, Any], objective: str) -> None:
     sizes = found["partition"].value_counts().to_numpy()
-    largest = ", ".join(f"{size:,}" for size in sizes[:5]) or "none"
-    edge_files.say(
-        f"found       {len(sizes):,} communities, the largest of {largest} vertices; {objective} "
-        f"{report[objective]:.4f}"
-    )
+    line = f"{len(sizes):,} communities"
+    if len(sizes):
+        line += f", the largest of {', '.join(f'{size:,}' for size in sizes[:5])} vertices"
+    if report[objective] == report[objective]:  # not a number where there is no edge
+        line += f"; {objective} {report[objective]:.4f}"
+    edge_files.say(f"found       {line}")
     edge_files.say(
         f"run         {report['sweeps']} sweeps in {report['seconds']:.3f} s on the "
         f"{report['device']}"

@@ -43,7 +43,8 @@ def add_no_header(columns: Any, names: str) -> None:
     """Add the option for a file whose first line is an edge already."""
     columns.add_argument(
         "--no-header", action="store_true",
-        help=f"the file has no line of column names: its columns are {names}, in this order; lines "
+        help=f"the file has no line of column names: its columns are {names}, in this order"
+        f"{', or in that which a number names, as --weight 4' * ('weight' in names)}; lines "
         "that begin with # are left out, before the first row those with %% and a blank, too; "
         "goes without --source and --destination",
     )  # fmt: skip
@@ -105,7 +106,7 @@ def read_graph(
             "source and the second the destination",
         )  # fmt: skip
         _refuse_no_header(path)
-        header = [*PAIRS[0], *([] if weight is None else [weight])]
+        header = _columns_without_header(weight)
     subject = paths.opened(path, paths.Asked(*ends, directed, options.device, header, named))
     if isinstance(subject, BaseGraph):
         if weight is not None:
@@ -123,6 +124,19 @@ def read_graph(
         f"graph       {graph.number_of_vertices:,} vertices, {_edges(graph)}, on the {graph.device}"
     )
     return graph
+
+
+def _columns_without_header(weight: str | None) -> list[str]:
+    """Name the columns of a file without names: a weight that is a number is in that column."""
+    if weight is None:
+        return [*PAIRS[0]]
+    column = int(weight) if weight.isdecimal() else 3
+    if column < 3:
+        raise ValueError(
+            f"--weight {weight}: with --no-header columns 1 and 2 are the source and the "
+            "destination; the weight is in the third, or in that which a number names"
+        )
+    return [*PAIRS[0], *(f"column {number}" for number in range(3, column)), weight]
 
 
 def _refuse_no_header(path: Path) -> None:

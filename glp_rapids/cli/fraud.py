@@ -111,6 +111,8 @@ def limits_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Read transactions and blacklist, find clusters, print and write them."""
+    import pandas as pd
+
     from glp_rapids.fraud import SlidingWindow, find_clusters
 
     check_top(options.top)
@@ -143,9 +145,16 @@ def run(options: argparse.Namespace) -> None:
     under = "" if header is None else f" (its header is {header!r})"
     print(f"blacklist     {len(seeds):,} ids, of which {len(known):,} in the window{under}")
     if known.empty:
+        outside = blacklist.known(seeds, pd.concat(ends).drop_duplicates())
+        if len(outside) and options.days is not None:
+            raise ValueError(
+                f"{options.seeds}: none of its ids is in the window, of the last {options.days:g} "
+                f"days: {change.added:,} of {len(frame):,} transactions; {outside.iloc[0]!r} is in "
+                "the others; is --days right, and --time-unit?"
+            )
         raise ValueError(
-            f"{options.seeds}: none of its ids is in the window: {seeds.iloc[0]!r} is not among "
-            f"the {options.source!r} and {options.destination!r} of the transactions"
+            f"{options.seeds}: none of its ids is in the transactions: {seeds.iloc[0]!r} is not "
+            f"among their {options.source!r} and {options.destination!r}"
         )
     found = find_clusters(
         window, known, **limits_of(options), memory_limit=options.memory_limit,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from glp_rapids.fraud import Tick
 
+MANY_TICKS = 10_000  # without a word, where there are no more transactions than that
 EPILOG = """\
 examples:
   glp-rapids monitor transactions.parquet --seeds blacklist.csv --days 30 --every 6h
@@ -199,6 +200,7 @@ def _parts(
     else:
         # hours of the clock are missing or come twice where summer time begins or ends
         number = (times if times.dt.tz is None else times.dt.tz_convert("UTC")).dt.floor(step)
+    _say_if_many(number, step, len(frame), options)
     last = None
     for tick, part in frame.groupby(number):
         while last is not None and last + step < tick and len(watch.window):
@@ -208,6 +210,17 @@ def _parts(
                 yield str(end), None
         last = tick
         yield str(moment(tick + step)), part
+
+
+def _say_if_many(number: pd.Series, step: Any, rows: int, options: argparse.Namespace) -> None:
+    """Warn of ticks without number: times may count another unit than was said."""
+    ticks = (number.max() - number.min()) / step + 1 if rows else 0
+    if ticks > max(MANY_TICKS, rows):
+        print(
+            f"warning: from the first of {rows:,} transactions to the last it is {ticks:,.0f} "
+            f"times {options.every}; is --time-unit {options.time_unit} right?",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
 
 
 def _lines(end: str, alerts: pd.DataFrame) -> list[str]:

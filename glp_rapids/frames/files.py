@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.common import atomic_file
-from glp_rapids.common.calls import warn_caller
-from glp_rapids.frames import streams
+from glp_rapids.frames import odd_ids, streams
+from glp_rapids.frames.odd_ids import INTEGER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 PARQUET = (".parquet", ".pq")
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
 STDOUT = ("-", "/dev/stdout")
-INTEGER = r"(?:0|-?[1-9][0-9]*) *"  # blanks behind it are none of it
-FIRST = 1000  # ids that tell, as a rule, that not all are numbers
 FORMATS = "a file named *.csv, *.tsv, *.txt (columns apart by blanks) or *.parquet"
 
 
@@ -48,7 +46,17 @@ def read_table(
     text = {"sep": SEPARATORS[ending], "dtype": dict.fromkeys(ids, str)}
     if header is not None:
         given = {"header": None, "names": header, "usecols": range(len(header))}
-        frame = _parsed(path, comments=True, **text, **given)
+        try:
+            frame = _parsed(path, comments=True, **text, **given)
+        except ValueError as error:
+            if "Too many columns specified" not in str(error):
+                raise
+            apart = {",": "commas", "\t": "tabs"}.get(SEPARATORS[ending], "blanks")
+            raise ValueError(
+                f"{path}: its rows have fewer fields than are needed, {', '.join(header)}; by its "
+                f"name they are apart by {apart}: name it *.csv, *.tsv or *.txt as they are, or "
+                "save it with commas"
+            ) from error
     else:
         names = names_in(path)
         check_columns(names, path, columns)
@@ -64,30 +72,10 @@ def read_table(
     given = {name: frame[name] for name in ids}
     found = as_ids(list(given.values()))
     if found and found[0] is next(iter(given.values())):
-        _warn_of_points(path, given)
+        odd_ids.warn(path, given)
     for name, column in zip(ids, found, strict=True):
         frame[name] = column
     return frame
-
-
-def _warn_of_points(path: Path, columns: dict[str, pd.Series]) -> None:
-    """Warn if ids are integers but for some written as 7.0, which as texts are others than 7."""
-    number = INTEGER.strip("* ") + r"(?:\.0+)?"
-    if not all(text.head(FIRST).str.fullmatch(number).eq(True).all() for text in columns.values()):
-        return
-    if not all(text.str.fullmatch(number).eq(True).all() for text in columns.values()):
-        return
-    for name, text in columns.items():
-        points = text.str.contains(".", regex=False)
-        if points.any() and not all(one.str.contains(".", regex=False).all()
-                                    for one in columns.values()):  # fmt: skip
-            row = int(points.to_numpy().argmax())
-            warn_caller(
-                f"{path}: column {name!r} has {text.iloc[row]!r} at row {row}, where other ids are "
-                "written as 7 is: all are texts, of which 7 and 7.0 are two; write none with a "
-                "point if they are integers"
-            )
-            return
 
 
 def tables_in(path: Path) -> list[Path]:
@@ -289,6 +277,8 @@ def checked_ending(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     packed = endings.pop() if endings and endings[-1] in streams.COMPRESSIONS else ""
     ending = endings[-1] if endings else ""
+    if str(path) in STDOUT:
+        raise ValueError(f"{path}: this result has to be in a file; name one, {FORMATS[2:]}")
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name a file")
     if ending not in (*PARQUET, *SEPARATORS):
@@ -345,6 +335,16 @@ def readable(path: Path) -> Iterator[None]:
         raise ValueError(said) from error
 
 
+def separated_otherwise(line: str) -> str:
+    """Say how to have a file read whose fields are not apart by what its name says."""
+    for mark, mend in {"\t": "name it *.tsv", ";": "save it with commas, or with tabs as *.tsv",
+                       "|": "save it with commas, or with tabs as *.tsv", ",": "name it *.csv",
+                       " ": "name it *.txt"}.items():  # fmt: skip
+        if mark in line.strip():
+            return mend
+    return ""
+
+
 def check_different(path: Path, columns: Mapping[str, str | None]) -> None:
     """See that no two options name one column."""
     named: dict[str, str] = {}
@@ -364,11 +364,12 @@ def check_columns(there: list[Any], path: Path, columns: Mapping[str, str | None
             continue
         if name not in there:
             mend = ""
-            if len(there) == 1 and {*";|\t"} & {*str(there[0])}:
-                mend = "; if these are several, save it with commas, or with tabs as *.tsv"
+            if len(there) == 1 and (how := separated_otherwise(str(there[0]))):
+                mend = f"; if that is several, {how}"
+            named = ", ".join(repr(one) if str(one) != str(one).strip() or mend else str(one)
+                              for one in there)  # fmt: skip
             raise ValueError(
-                f"{path}: has no column {name!r} (--{option}); its columns are: "
-                f"{', '.join(map(str, there))}{mend}"
+                f"{path}: has no column {name!r} (--{option}); its columns are: {named}{mend}"
             )
         if (times := there.count(name)) > 1:
             raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")

@@ -102,13 +102,16 @@ def _usual_pair(there: list[Any]) -> tuple[str, str]:
         return found[0]
     mend = f"its columns are {there}; say which are source and destination"
     separators = [one for one in ";|\t, " if len(there) == 1 and one in str(there[0]).strip()]
-    if separators:
+    if separators and not str(there[0]).startswith("#"):
         how = f"pandas.read_csv(..., sep={separators[0]!r})"
         mend = f"its only column is {there[0]!r}; if that is several, pass the frame of {how}"
     if _is_no_header(there):
+        what = "that is no line of names"
+        if str(there[0]).startswith(("#", "%")):
+            what = "names come after that line, take it out; if edges do"
         mend += (
-            ", or, if that is no line of names, read the file with --no-header (of the command "
-            "line; as a frame: pandas.read_csv(..., header=None, names=['src', 'dst']))"
+            f", or, if {what}, read the file with --no-header (of the command line; as a frame: "
+            "pandas.read_csv(..., header=None, names=['src', 'dst']))"
         )
     if found:
         raise UnknownColumns(

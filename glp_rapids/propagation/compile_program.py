@@ -114,7 +114,7 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
             raise TypeError(
                 f"{type(program).__name__}.{name} draws random numbers, which would be others in "
                 "every run; write `from glp_rapids import random_below` above the class, and "
-                "random_below(v, sweep, state.seed, bound) in it"
+                "random_below(v, state.sweep, state.seed, bound) in it"
             )
         # With Numba's check of indices, a means to find mistakes, whatever indexes may raise.
         if not config.BOUNDSCHECK and (errors := errors_of(overload)):

@@ -20,7 +20,12 @@ import pandas as pd
 from glp_rapids.common.checks import errors_named
 from glp_rapids.device import DeviceName, any_true, array_module, module_on, to_device, to_host
 from glp_rapids.frames import kinds
-from glp_rapids.frames.partitions import columns_of, label_codes, numbered_columns
+from glp_rapids.frames.partitions import (
+    columns_of,
+    label_codes,
+    numbered_columns,
+    read_columns,
+)
 from glp_rapids.graph.vertex_ids import within
 from glp_rapids.propagation.pending import OF_ALL, Pending, pending_of, vertices_of
 from glp_rapids.propagation.results import first_positions
@@ -94,7 +99,7 @@ def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
 def columns_of_layer(initial: Any, gamma: float | None) -> tuple[dict[str, Any], Any]:
     """Return the columns of a result, of one with layers those of a layer; and each row's layer."""
     if gamma is None or "gamma" not in getattr(initial, "columns", ()):
-        return columns_of(initial, "initial", of_ids=True), None
+        return read_columns(initial, "initial", one_label=False), None
     columns = columns_of(initial, "initial", ("gamma",), of_ids=True)
     layer = columns.pop("gamma")
     rows = layer == gamma

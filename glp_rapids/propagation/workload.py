@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from glp_rapids.graph.rows import Rows
 
 
+TIMES_HEAVIEST = 1024  # that amounts of a program may be, unless it says how large they are
 # Weights that are looked at in one go: on a CPU few, since a limit of memory has no room for them.
 WEIGHTS_AT_ONCE = {"cpu": 1 << 13, "gpu": 1 << 22}
 
@@ -107,10 +109,12 @@ def workload_of(
     heaviest = graph.keep(("largest weight", which), lambda: float(rows.largest_weight()))
     longest_row = partial(graph.keep, ("longest row", which), rows.largest_degree)
     largest_amount, scale = heaviest, 1.0
-    if not traits.default_load:
+    own_limit = not traits.default_load and program.largest_amount is not None
+    if not traits.default_load and not own_limit:
+        # weights may all be 0, and amounts need not be
+        largest_amount = min(TIMES_HEAVIEST * (heaviest or 1.0), sys.float_info.max)
+    elif own_limit:
         largest_amount = program.largest_amount
-        if largest_amount is None:
-            largest_amount = 1024 * heaviest
         if not is_number(largest_amount) or not 0 < as_float(largest_amount) < np.inf:
             raise ValueError(
                 f"largest_amount must be positive and finite, not {shown(largest_amount)}"
@@ -123,9 +127,11 @@ def workload_of(
     elif traits.real_amounts:
         scale = fixed_point_scale(largest_amount, longest_row())
         if scale == LARGEST_SCALE and 0 < largest_amount * scale < 2.0**31:
-            what = "weight: the largest weight" if traits.default_load else "largest_amount"
+            what = f"weight: the largest weight, {heaviest:g}"
+            if own_limit:
+                what = f"largest_amount, {largest_amount:g}"
             raise ValueError(
-                f"{what}, {largest_amount:g}, is so small that amounts would lose digits in fixed "
+                f"{what}, is so small that amounts would lose digits in fixed "
                 "point; multiply all by the same power of ten"
             )
     elif traits.default_load and traits.weighted and heaviest * longest_row() > 2.0**62:

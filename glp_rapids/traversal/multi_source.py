@@ -42,7 +42,8 @@ def multi_source_bfs(
     direction : {"out", "in", "both"}
         Follow the edges of a directed graph, go against them, or do not mind their direction.
     unreachable : {"drop", "max", "null"}
-        Whether vertices that a source did not reach have no row, or one as in `bfs`.
+        Whether vertices that a source did not reach have no row, or one as in `bfs`; a summary has
+        none for any vertex, and takes "drop" alone.
     **edges
         How to read ``graph``; see `as_graph`.
 
@@ -91,6 +92,11 @@ def multi_source_bfs(
     depth = depth_of(depth_limit)
     check_truth(summary=summary)
     check_unreachable(unreachable)
+    if summary and unreachable != "drop":
+        raise ValueError(
+            f"unreachable={unreachable!r} says what rows of vertices hold, and with summary=True "
+            "there are none; leave it out"
+        )
     search = Search(graph, direction, edges, "bfs_of_each")
     starts = search.vertices(sources, "sources")
     batches = search.engine.bfs_of_each(starts, depth, not summary)

@@ -53,12 +53,13 @@ def label_propagation(
         done on the host, after the run, and takes up to 50 bytes a vertex that ``memory_limit``
         does not count; compressed lists are decoded a few at a time. False (default): a community
         may be disconnected, as a vertex that joined two parts may have left.
-    initial : frame, optional
+    initial : frame, dict, or list of sets, optional
         An earlier result to go on from: ``vertex`` (``0_vertex``, ... for ids of several columns)
         and ``partition``, numbers or ids, of this library or of cuGraph's Louvain and the like, its
-        rows in any order. Vertices that have left the graph are ignored, those that it lacks begin
-        with themselves, and a community is named after its smallest member that is there. The run
-        only settles (``explore=0`` unless it is given), so most communities stay what they were.
+        rows in any order; or a partition as NetworkX has it. Vertices that have left the graph are
+        ignored, those that it lacks begin with themselves, and a community is named after its
+        smallest member that is there. The run only settles (``explore=0`` unless it is given), so
+        most communities stay what they were.
     touched : list, array, Series or frame of ids, optional
         The vertices whose neighbourhoods have changed since ``initial``: both ends of every edge
         that came, went or has another weight; ids that have left the graph are ignored. Only they
@@ -287,7 +288,7 @@ def propagate(
         An instance of your subclass of `Program`.
     renumber : bool
         As in `label_propagation`, which describes all further options.
-    initial : frame, optional
+    initial : frame, dict, or list of sets, optional
         An earlier result, as in `label_propagation`; a null, or -1, stands for a vertex that is
         silent. Only labels begin with it: all other state is what ``initial_state`` returns, which
         must not give labels then.

@@ -1,0 +1,89 @@
+"""Ids of a text file that look like mistakes: all are read as texts, and nothing is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from glp_rapids.common.calls import warn_caller
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INTEGER = r"(?:0|-?[1-9][0-9]*) *"  # blanks behind it are none of it
+POINT = r"-?[0-9]+\.0+"
+FIRST = 1000  # ids that tell, as a rule, what most are like
+FEW, MANY = 2, 10  # so many different ones are odd where there are so many times as many others
+BLANKS = " ", "\t"
+# What programs write where there is nothing: nobody's name, as NA and None may be.
+NOTHING = ("NULL", "null", r"\N", "<NA>", "NaN", "N/A", "n/a", "#N/A")
+
+
+def warn(path: Path, columns: dict[str, pd.Series]) -> None:
+    """Warn of ids that stand for nothing, of few that are no integers, and of blanks behind ids."""
+    for name, text in columns.items():
+        where = _where(path, name, text, text.isin(NOTHING))
+        if where:
+            warn_caller(
+                f"{where}, which is an id as any other here, and joins all that are in such rows; "
+                "leave these rows out if it stands for none"
+            )
+            return
+    if _all_but_few_are_integers(path, columns):
+        return
+    _warn_of_blanks(path, columns)
+
+
+def _warn_of_blanks(path: Path, columns: dict[str, pd.Series]) -> None:
+    """Warn of ids with a blank behind them that are there without it, too."""
+    behind = {name: text.str.endswith(BLANKS).eq(True) for name, text in columns.items()}
+    if not any(one.any() for one in behind.values()):
+        return
+    known = {one for text in columns.values() for one in text.dropna().unique()}
+    for name, text in columns.items():
+        odd = behind[name] & text.str.rstrip().isin(known)
+        if where := _where(path, name, text, odd):
+            warn_caller(
+                f"{where}, and the same id without the blank behind it: two vertices; write it "
+                "one way"
+            )
+            return
+
+
+def _where(path: Path, name: str, text: pd.Series, odd: pd.Series) -> str:
+    """Say where the first of some ids is; nothing if there is none."""
+    if not odd.any():
+        return ""
+    row = int(odd.to_numpy().argmax())
+    return f"{path}: column {name!r} has {text.iloc[row]!r} at row {row}"
+
+
+def _all_but_few_are_integers(path: Path, columns: dict[str, pd.Series]) -> bool:
+    """Warn if all ids but a few different ones are integers, as of a line of names; tell so."""
+    first = [text.head(FIRST).str.fullmatch(INTEGER).eq(True) for text in columns.values()]
+    if 2 * sum(one.sum() for one in first) < sum(map(len, first)):
+        return False
+    odd = {name: ~text.str.fullmatch(INTEGER).eq(True) for name, text in columns.items()}
+    different = {one for name, where in odd.items() for one in columns[name][where].unique()}
+    points = [text[odd[name]].str.fullmatch(POINT).eq(True) for name, text in columns.items()]
+    with_points = all(one.all() for one in points)
+    if not with_points:
+        others = max(text[~odd[name]].nunique() for name, text in columns.items())
+        if len(different) > FEW or others < MANY * len(different):
+            return False
+    for name, text in columns.items():
+        where = _where(path, name, text, odd[name])
+        if where and with_points:
+            warn_caller(
+                f"{where}, where other ids are written as 7 is: all are texts, of which 7 and 7.0 "
+                "are two; write none with a point if they are integers"
+            )
+            return True
+        if where:
+            warn_caller(
+                f"{where}, where other ids are integers: all are texts now, in what comes out, "
+                "too; leave that row out if it is no edge (a line of names?), or write it as the "
+                "others are, as 7, not as 007 or +7"
+            )
+            return True
+    return True

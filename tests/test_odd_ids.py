@@ -1,0 +1,79 @@
+"""Ids of text files that look like mistakes are warned of, and stay what they are."""
+
+import re
+import warnings
+
+import pytest
+from command_line import cpu
+
+from glp_rapids import as_graph
+
+ROWS = "".join(f"{one},{one + 1}\n" for one in range(1, 60))
+WARNED = {
+    "nothing": (ROWS + "1,NULL\n2,NULL\n", "column 'dst' has 'NULL' at row 59, which is an id"),
+    "nothing among texts": ("a,b\nb,\\N\n", r"column 'dst' has '\\N' at row 1, which is an id"),
+    "a zero": (ROWS + "0012,5\n", "column 'src' has '0012' at row 59, where other ids are int"),
+    "a sign": (ROWS + "7,+12\n", "column 'dst' has '+12' at row 59, where other ids are int"),
+    "a second line of names": (ROWS + "src,dst\n", "has 'src' at row 59, where other ids are int"),
+    "a point": (ROWS + "2.0,5\n", "column 'src' has '2.0' at row 59, where other ids are written"),
+    "blanks": ("ann ,bob\nbob,ann\n", "has 'ann ' at row 0, and the same id without the blank"),
+}  # fmt: skip
+FINE = {
+    "integers": ROWS,
+    "texts": "ann,bob\nbob,cy\n",
+    "names among integers": ROWS + "ann,5\nbob,7\ncy,8\n",
+    "points in all": "1.0,2.0\n2.0,3.0\n",
+    "blanks behind integers": "1 ,2\n2,3 \n",
+    "blanks behind all": "ann ,bob \nbob ,cy \n",
+    "few": "1,2\n2,x\n",
+    "none": "",
+}
+
+
+def written(tmp_path, rows):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\n" + rows)
+    return path
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_odd_ids_are_warned_of_once(tmp_path, name):
+    rows, words = WARNED[name]
+    with pytest.warns(UserWarning, match=re.escape(words)) as caught:
+        graph = as_graph(written(tmp_path, rows), device="cpu")
+    assert len(caught) == 1
+    assert graph.vertices.columns[0].family == "string"
+    ends = {end for row in rows.split() for end in row.split(",") if " " not in rows}
+    assert not ends or set(graph.external()) == ends
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_usual_ids_are_not(tmp_path, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_graph(written(tmp_path, FINE[name]), device="cpu")
+
+
+def test_a_line_of_names_that_was_taken_for_an_edge(tmp_path, capsys):
+    path = written(tmp_path, ROWS)
+    with pytest.warns(UserWarning, match="has 'src' at row 0, where other ids are integers"):
+        assert cpu("label-propagation", path, "--no-header") == 0
+    assert "src," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("weight", "distance"), [("3", 5), ("4", 0.5), ("minutes", 5)])
+def test_a_weight_without_a_name_is_in_the_column_that_a_number_names(
+    tmp_path, weight, distance, capsys
+):  # fmt: skip
+    path = tmp_path / "edges.txt"
+    path.write_text("1 2 5 0.5\n2 3 7 1\n")
+    assert cpu("sssp", path, "--no-header", "--weight", weight, "--start", "1") == 0
+    assert float(capsys.readouterr().out.splitlines()[2].split(",")[1]) == distance
+
+
+@pytest.mark.parametrize("weight", ["0", "1", "2"])
+def test_a_weight_is_neither_end(tmp_path, weight, capsys):
+    path = tmp_path / "edges.txt"
+    path.write_text("1 2 5\n")
+    assert cpu("sssp", path, "--no-header", "--weight", weight, "--start", "1") == 2
+    assert f"--weight {weight}: with --no-header columns 1 and 2" in capsys.readouterr().err
