@@ -93,11 +93,60 @@ def test_labels_spread_from_a_table_of_seeds(tmp_path, ids, capsys):
         (["--variant", "seeded", "--seeds", "seeds.csv", "--scheduler", "tcp://nowhere:1"],
          "--scheduler is not for --variant seeded; call glp_rapids.dask.seeded"),
         (["--variant", "seeded", "--seeds", "odd.csv"], "'nobody'"),
-        (["--variant", "seeded", "--seeds", "edges.csv"], "seeds have no column 'vertex'"),
+        (["--variant", "seeded", "--seeds", "edges.csv"],
+         "edges.csv: has no column 'vertex'; its columns are: src, dst; write vertex,label on its"),
+        (["--variant", "seeded", "--seeds", "twice.csv"], "has 2 columns named 'label'"),
     ],
 )  # fmt: skip
 def test_seeds_that_cannot_be_are_refused(edges, tmp_path, words, wrong, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "seeds.csv").write_text("vertex,label\na,red\n")
     (tmp_path / "odd.csv").write_text("vertex,label\nnobody,red\n")
+    (tmp_path / "twice.csv").write_text("vertex,label,label\na,red,blue\n")
     assert wrong in fails(capsys, "label-propagation", edges, *words)
+
+
+def seeded(tmp_path, edges, seeds):
+    command, *variant = SEEDED
+    return command, edges, *variant, "--seeds", tmp_path / seeds
+
+
+def test_labels_are_texts_unless_all_are_integers(edges, tmp_path, capsys):
+    for labels in (["02139", "2139"], ["1.50", "1.5"], ["true", "TRUE"], ["1", "2"]):
+        rows = "".join(f"{vertex},{label}\n" for vertex, label in zip("af", labels, strict=True))
+        (tmp_path / "seeds.csv").write_text("vertex,label\n" + rows)
+        assert cpu(*seeded(tmp_path, edges, "seeds.csv")) == 0
+        out = capsys.readouterr().out
+        assert {row.split(",")[1] for row in out.splitlines()[1:]} == set(labels)
+
+
+def test_partitions_of_an_earlier_result_are_texts_too(edges, tmp_path, capsys):
+    words = "--initial", tmp_path / "before.csv"
+    for names in ("00", "0"), ("a", "b"):
+        rows = "".join(f"{one},{names[one > 'c']}\n" for one in "abcdef")
+        (tmp_path / "before.csv").write_text("vertex,partition\n" + rows)
+        assert cpu("label-propagation", edges, *words) == 0
+        assert "2 communities" in capsys.readouterr().err
+
+
+def test_seeds_in_parquet_with_an_index(edges, tmp_path, capsys):
+    seeds = pd.DataFrame({"vertex": ["a", "f"], "label": ["red", "blue"]})
+    seeds.set_index("vertex").to_parquet(tmp_path / "seeds.parquet")
+    assert cpu(*seeded(tmp_path, edges, "seeds.parquet")) == 0
+    expected = glp_rapids.seeded_label_propagation(EDGES, seeds, device="cpu")
+    assert capsys.readouterr().out == expected.to_csv(index=False)
+
+
+def test_a_seed_that_is_no_integer_is_shown(tmp_path, capsys):
+    (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,3\n")
+    (tmp_path / "seeds.csv").write_text("vertex,label\n1,red\n02,blue\n")
+    said = fails(capsys, *seeded(tmp_path, tmp_path / "edges.csv", "seeds.csv"))
+    assert "the ids of the edges are integers, but '02' at row 1 of the seeds is none" in said
+
+
+def test_no_seeds_are_no_labels(edges, tmp_path, capsys):
+    (tmp_path / "seeds.csv").write_text("vertex,label\n")
+    assert cpu(*seeded(tmp_path, edges, "seeds.csv")) == 0
+    out, said = capsys.readouterr()
+    assert "labels of 0 seeds come to 0 of 6 vertices: none" in said
+    assert all(row.split(",")[1] == "" for row in out.splitlines()[1:])

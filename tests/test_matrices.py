@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrix_graphs import built, by_edges, csr_of, same, symmetric
 
-from glp_rapids import compress
+from glp_rapids import as_graph, compress
 from glp_rapids.graph import build, check_rows
 from glp_rapids.graph.graph import is_symmetric
 from glp_rapids.graph.symmetrize import symmetrized
@@ -315,3 +315,18 @@ def test_one_entry_that_differs_is_noticed():
         kept = np.arange(rows.size) != at
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=60))])
         assert not check_rows.is_symmetric(indptr, graph.indices[kept], None)
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csc_array"])
+def test_a_matrix_that_is_symmetric_but_for_rounding_is_told_of(form):
+    matrix = np.array([[1, 0.9, 0.1], [0.9, 1, 0.1], [0.1, 0.1, 1]])
+    make = getattr(sp, form)
+    assert np.array_equal(as_graph(make(matrix), device="cpu").adjacency().toarray(), matrix)
+    matrix[0, 1] = np.nextafter(0.9, 1)
+    with pytest.warns(UserWarning, match=r"differs from its transpose by at most 1e-16, .*\(A \+"):
+        graph = as_graph(make(matrix), device="cpu")
+    assert graph.adjacency().toarray()[0, 2] == 0.2
+    matrix[0, 1] = 0.8  # no rounding
+    as_graph(make(matrix), device="cpu")
+    matrix[0, 1] = 0  # no entry
+    as_graph(make(matrix), device="cpu")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glp_rapids import as_graph
+from glp_rapids import as_graph, compress
 
 
 def arrays_of(graph):
@@ -63,6 +63,14 @@ def test_the_matrix_is_a_copy():
     matrix.indices[:] = 0
     assert graph.weights.tolist() == [2, 2, 3, 3]
     assert graph.indices.tolist() == [1, 0, 2, 1]
+
+
+def test_compressed_graphs_are_decoded():
+    frame = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]})
+    graph = as_graph(frame, device="cpu")
+    packed = compress(graph)
+    assert (packed.adjacency() != graph.adjacency()).nnz == 0
+    assert nx.utils.graphs_equal(packed.to_networkx(), graph.to_networkx())
 
 
 @pytest.mark.gpu

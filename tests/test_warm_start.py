@@ -172,6 +172,27 @@ def test_a_partition_as_networkx_has_it(given):
     pd.testing.assert_frame_equal(label_propagation(**EDGES, initial=initial), expected)
 
 
+def test_a_partition_of_tuples_where_ids_have_several_columns():
+    ends = {"source": ["a", "b"], "destination": ["c", "d"]}
+    edges = pd.DataFrame({"a": [0, 0, 1, 3], "b": [0, 0, 1, 3], "c": [1, 2, 2, 4],
+                          "d": [1, 2, 2, 4]})  # fmt: skip
+    sets = [{(0, 0), (1, 1), (2, 2)}, {(3, 3), (4, 4)}]
+    frame = pd.DataFrame({"0_vertex": range(5), "1_vertex": range(5), "partition": [0, 0, 0, 1, 1]})
+    expected = label_propagation(edges, initial=frame, device="cpu", **ends)
+    for initial in (sets, {one: place for place, part in enumerate(sets) for one in part}):
+        found = label_propagation(edges, initial=initial, device="cpu", **ends)
+        pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["dict", "sets"])
+def test_a_partition_of_other_vertices_is_told_of(kind):
+    graph = as_graph(pd.DataFrame({"src": np.arange(200), "dst": np.arange(1, 201)}), device="cpu")
+    others = {one + 1000: one // 2 for one in range(200)}
+    initial = others if kind == "dict" else [{one} for one in others]
+    with pytest.warns(UserWarning, match="initial names no vertex of the graph"):
+        label_propagation(graph, initial=initial)
+
+
 def frame_of(vertices, partition):
     return pd.DataFrame({"vertex": vertices, "partition": partition})
 

@@ -107,9 +107,9 @@ def run(options: argparse.Namespace) -> None:
     if options.devices is None:
         asked.check_limit(where)
     if options.initial is not None:
-        options.initial = files.read_table(options.initial, ["vertex"])
+        options.initial = files.read_table(options.initial, ["vertex"], names=["partition"])
     if options.seeds is not None:
-        options.seeds = files.read_table(options.seeds, ["vertex"])
+        options.seeds = _read_seeds(options.seeds)
     streamed = options.way != "auto" and WAYS[options.way].streamed
     if where == "gpu" and (streamed or options.memory_limit is not None):
         options.device = "cpu"  # from where it is streamed, or moved if it fits
@@ -147,6 +147,18 @@ def _check_seeds(options: argparse.Namespace) -> None:
         )
 
 
+def _read_seeds(path: Path) -> Any:
+    """Read the seeds, which have names."""
+    seeds = files.read_table(path, ["vertex"], names=["label"])
+    if missing := [name for name in ("vertex", "label") if name not in seeds.columns]:
+        raise ValueError(
+            f"{path}: has no column {missing[0]!r}; its columns are: "
+            f"{', '.join(map(str, seeds.columns))}; write vertex,label on its first line"
+        )
+    seeds.attrs["path"] = path
+    return seeds
+
+
 def _with_ids_as(graph: Any, initial: Any, all_there: bool = False) -> Any:
     """Read ids of a table as those of the graph are: one odd id makes all texts.
 
@@ -163,7 +175,12 @@ def _with_ids_as(graph: Any, initial: Any, all_there: bool = False) -> Any:
     if column.family != "integer" or numbers:
         return initial
     if all_there:
-        return initial
+        odd = ~initial["vertex"].astype(str).str.fullmatch(files.INTEGER).eq(True)
+        row = int(odd.to_numpy().argmax())
+        raise ValueError(
+            f"{initial.attrs['path']}: the ids of the edges are integers, but "
+            f"{initial['vertex'].iloc[row]!r} at row {row} of the seeds is none"
+        )
     # who is no integer has left the graph
     written = initial["vertex"].astype(str).str.fullmatch(files.INTEGER).eq(True)
     there = initial[written.to_numpy()].reset_index(drop=True)

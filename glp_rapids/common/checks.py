@@ -101,7 +101,8 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
     if unknown := sorted(set(given) - set(known)):
         meant = meant_by(unknown[0], known)
         hint = f"; did you mean {meant}?" if meant else ""
-        raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(known)}{hint}")
+        there = f"there are {', '.join(known)}" if known else "there is none"
+        raise TypeError(f"unknown option {unknown[0]!r}; {there}{hint}")
 
 
 def check_progress(progress: Any) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 # What a run of one process takes that one of several workers does not, so far; by default:
 REFUSED: dict[str, Any] = {
-    "devices": None, "memory_limit": None, "way": "auto", "strategy": "auto", "progress": False,
+    "devices": None, "memory_limit": None, "touched": None, "way": "auto", "strategy": "auto",
+    "progress": False,
 }  # fmt: skip
 
 

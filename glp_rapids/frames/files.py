@@ -27,23 +27,27 @@ FORMATS = "a file named *.csv, *.tsv, *.txt (columns apart by blanks) or *.parqu
 
 
 def read_table(
-    path: Path, ids: Iterable[str], *, header: list[str] | None = None, **columns: str | None
-) -> pd.DataFrame:
+    path: Path, ids: Iterable[str], *, header: list[str] | None = None, names: Iterable[str] = (),
+    **columns: str | None,
+) -> pd.DataFrame:  # fmt: skip
     """Read a table whose columns ``ids`` hold ids: integers if all are, else text as it stands.
 
-    ``header`` names the first columns of a text file that has no line of names. ``columns`` are
-    the columns that options name, which must be there, once, and different.
+    ``header`` names the first columns of a text file that has no line of names. ``names`` are
+    columns of names of something else, each read as ids are. ``columns`` are the columns that
+    options name, which must be there, once, and different.
     """
     import pandas as pd
 
-    ids, ending = list(ids), checked_ending(path)
+    ids, apart, ending = list(ids), list(names), checked_ending(path)
     check_input(path)
     check_different(path, columns)
     if ending in PARQUET:
         frame = read_parquet(path)
+        if any(name is not None for name in frame.index.names):  # which are columns of the file
+            frame = frame.reset_index()
         check_columns(list(frame.columns), path, columns)
         return frame
-    text = {"sep": SEPARATORS[ending], "dtype": dict.fromkeys(ids, str)}
+    text = {"sep": SEPARATORS[ending], "dtype": dict.fromkeys((*ids, *apart), str)}
     if header is not None:
         given = {"header": None, "names": header, "usecols": range(len(header))}
         try:
@@ -58,12 +62,14 @@ def read_table(
                 "save it with commas"
             ) from error
     else:
-        names = names_in(path)
-        check_columns(names, path, columns)
+        there = names_in(path)
+        check_columns(there, path, columns)
+        for name in (*ids, *apart):
+            _refuse_repeated(there, name, path)
         try:
             frame = _parsed(path, index_col=False, **text)
         except pd.errors.ParserWarning:
-            named = ", ".join(map(str, names))
+            named = ", ".join(map(str, there))
             raise ValueError(
                 f"{path}: its rows have more fields than its header, which names {named}; "
                 "name every column"
@@ -75,6 +81,9 @@ def read_table(
         odd_ids.warn(path, given)
     for name, column in zip(ids, found, strict=True):
         frame[name] = column
+    for name in apart:
+        if name in frame.columns:
+            frame[name] = as_ids([frame[name]])[0]
     return frame
 
 
@@ -371,8 +380,12 @@ def check_columns(there: list[Any], path: Path, columns: Mapping[str, str | None
             raise ValueError(
                 f"{path}: has no column {name!r} (--{option}); its columns are: {named}{mend}"
             )
-        if (times := there.count(name)) > 1:
-            raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")
+        _refuse_repeated(there, name, path)
+
+
+def _refuse_repeated(there: list[Any], name: str, path: Path) -> None:
+    if (times := there.count(name)) > 1:
+        raise ValueError(f"{path}: has {times} columns named {name!r}; rename all but one")
 
 
 def need_pyarrow(what: str) -> None:

@@ -183,6 +183,64 @@ class BaseGraph(Keeper):
         """The external ids at ``index`` for `frame`: column ``name``, or ``0_name``, ..."""
         return self.vertices.take(index, name)
 
+    @guarded
+    def adjacency(self) -> Any:
+        """Return the adjacency matrix, as SciPy has it, or for a graph on a GPU CuPy.
+
+        Returns
+        -------
+        scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
+            A row and a column a vertex, in the order of `external`; weights, or ones, in float64. A
+            self-loop is one entry. Its arrays are copies.
+
+        Raises
+        ------
+        ImportError
+            SciPy is not installed.
+
+        Notes
+        -----
+        O(entries) time; 12 bytes an entry.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from glp_rapids import as_graph
+        >>> graph = as_graph(pd.DataFrame({"src": ["b", "c"], "dst": ["a", "b"]}), device="cpu")
+        >>> graph.adjacency().toarray().tolist()
+        [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+        """
+        return other_libraries.adjacency(self.to_graph())
+
+    @guarded
+    def to_networkx(self) -> Any:
+        """Return the graph as NetworkX has it, vertices without an edge included.
+
+        Returns
+        -------
+        networkx.Graph or networkx.DiGraph
+            Nodes are the external ids, in their order, of several columns tuples; edges have an
+            attribute ``weight`` if the graph has weights.
+
+        Raises
+        ------
+        ImportError
+            NetworkX is not installed.
+
+        Notes
+        -----
+        O(entries) time, half a second a million; some hundreds of bytes an edge, on the host.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from glp_rapids import as_graph
+        >>> graph = as_graph(pd.DataFrame({"src": ["b", "c"], "dst": ["a", "b"]}))
+        >>> sorted(graph.to_networkx().edges)
+        [('a', 'b'), ('b', 'c')]
+        """
+        return other_libraries.to_networkx(self.to_graph())
+
     def _moved(self, device: DeviceName) -> Self:
         moved = self._copied(device)
         moved._derived[self.device] = self
@@ -263,64 +321,6 @@ class Graph(BaseGraph, CSR):
         if weights is not None:
             columns |= for_frame({"weight": weights}, kind, copy=self.directed)
         return joined(columns, kind)
-
-    @guarded
-    def adjacency(self) -> Any:
-        """Return the adjacency matrix, as SciPy has it, or for a graph on a GPU CuPy.
-
-        Returns
-        -------
-        scipy.sparse.csr_array or cupyx.scipy.sparse.csr_matrix
-            A row and a column a vertex, in the order of `external`; weights, or ones, in float64. A
-            self-loop is one entry. Its arrays are copies.
-
-        Raises
-        ------
-        ImportError
-            SciPy is not installed.
-
-        Notes
-        -----
-        O(entries) time; 12 bytes an entry.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from glp_rapids import as_graph
-        >>> graph = as_graph(pd.DataFrame({"src": ["b", "c"], "dst": ["a", "b"]}), device="cpu")
-        >>> graph.adjacency().toarray().tolist()
-        [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
-        """
-        return other_libraries.adjacency(self)
-
-    @guarded
-    def to_networkx(self) -> Any:
-        """Return the graph as NetworkX has it, vertices without an edge included.
-
-        Returns
-        -------
-        networkx.Graph or networkx.DiGraph
-            Nodes are the external ids, in their order, of several columns tuples; edges have an
-            attribute ``weight`` if the graph has weights.
-
-        Raises
-        ------
-        ImportError
-            NetworkX is not installed.
-
-        Notes
-        -----
-        O(entries) time, half a second a million; some hundreds of bytes an edge, on the host.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from glp_rapids import as_graph
-        >>> graph = as_graph(pd.DataFrame({"src": ["b", "c"], "dst": ["a", "b"]}))
-        >>> sorted(graph.to_networkx().edges)
-        [('a', 'b'), ('b', 'c')]
-        """
-        return other_libraries.to_networkx(self)
 
     def _arrays(self):
         return self.indptr, self.indices, self.weights

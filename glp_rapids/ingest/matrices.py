@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import errors_named
 from glp_rapids.common.mapping import for_kernels
 from glp_rapids.common.segments import segment_ids
@@ -28,6 +29,7 @@ from glp_rapids.ingest.weights import any_subnormal, checked_weights
 
 Array = Any
 VALUES = "the values of the matrix"
+ROUNDING = 1e-6  # of a value, that it may differ from the one across the diagonal
 DAMAGED = "it is damaged"
 AT_ONCE = 1 << 24  # values that are looked through between signals
 
@@ -94,11 +96,33 @@ def graph_of(matrix: Adjacency, multigraph: Multigraph, device: DeviceName) -> G
     graph = Graph(*arrays, matrix.directed, VertexIds.numbers(n, device))
     if matrix.directed or is_symmetric(replace(graph, directed=True, _derived={})):
         return graph
+    _warn_of_rounding(rows)
     if device == "gpu" or multigraph == "min":
         return None
     from glp_rapids.graph.symmetrize import symmetrized
 
     return Graph(*symmetrized(*arrays), False, graph.vertices)
+
+
+def _warn_of_rounding(rows: CSR) -> None:
+    """Warn if a matrix is added to its transpose which but for rounding is that already."""
+    if rows.weights is None or rows.weights.dtype.kind != "f":
+        return
+    # Numba takes longer to import than much else that imports this
+    from glp_rapids.graph import check_rows
+
+    if not check_rows.is_symmetric(rows.indptr, rows.indices, None):
+        return
+    plain = Graph(rows.indptr, rows.indices, rows.weights, True,
+                  VertexIds.numbers(rows.number_of_vertices, "cpu"))  # fmt: skip
+    other = plain.transpose()
+    if np.allclose(rows.weights, other.weights, rtol=ROUNDING, atol=0):
+        most = float(np.abs(rows.weights - other.weights).max())
+        warn_caller(
+            f"graph: the matrix differs from its transpose by at most {most:.1g}, as by rounding; "
+            "it is added to that, so that weights off the diagonal are twice as large, and those "
+            "on it are not; pass (A + A.T) / 2, or directed=True"
+        )
 
 
 def _edges(row, column, values, n, directed, adds_up=True):

@@ -50,6 +50,8 @@ def _describe(graph):
     name = f"{type(graph).__module__}.{type(graph).__name__}".removeprefix("builtins.")
     if isinstance(graph, str) or hasattr(graph, "__fspath__"):
         return f"the path {graph!r}; read it first, as with pandas.read_csv"
+    if isinstance(graph, np.ndarray) and graph.dtype.names:
+        return "an array of records; pass pandas.DataFrame(it)"
     if isinstance(graph, np.ndarray):
         matrix = graph.ndim == 2 and graph.shape[0] == graph.shape[1]
         mend = "of adjacency, pass scipy.sparse.csr_array(array); of pairs, " if matrix else ""

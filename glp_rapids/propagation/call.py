@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -204,7 +204,8 @@ def warm(graph: BaseGraph, initial: Any, touched: Any, **how: Any) -> Start | No
 
     start = start_of(graph, initial, touched, **how)
     # what is computed, or read, to be counted is not counted
-    some = hasattr(initial, "iloc") and not hasattr(initial, "compute") and len(initial)
+    counted = hasattr(initial, "iloc") or isinstance(initial, Mapping | list | tuple | Set)
+    some = counted and not hasattr(initial, "compute") and len(initial)
     if some and start.new.size == graph.number_of_vertices >= SEVERAL:
         warn_caller(
             "initial names no vertex of the graph: the run only settles, from every vertex alone; "

@@ -84,6 +84,7 @@ ALGORITHMS: dict[str, Callable[..., Made]] = {
     "seeded_label_propagation": _seeded,
     "propagate": _of_a_user,
 }
+OTHER_NAMES = dict.fromkeys(("louvain", "leiden"), "multilevel_label_propagation")
 A_WORD = 8  # bytes: all there is of ids that are not hashed
 DEVICES: tuple[DeviceName, ...] = ("cpu", "gpu")
 
@@ -104,8 +105,8 @@ def estimate_memory(
     graph_or_sizes: Any,
     algorithm: Literal[
         "label_propagation", "layered_label_propagation", "speaker_listener",
-        "seeded_label_propagation", "propagate", "multilevel_label_propagation", "account_scores",
-        "find_clusters", "features",
+        "seeded_label_propagation", "propagate", "multilevel_label_propagation", "louvain",
+        "leiden", "account_scores", "find_clusters", "features",
     ] = "label_propagation",
     *,
     device: DeviceName | None = None,
@@ -227,6 +228,8 @@ def asked(
     algorithm: Any, device: Any, memory_limit: Any, bits_per_entry: Any, **options: Any
 ) -> tuple[Made | Call, int | None]:
     """Return what would be run, and the limit in bytes; raise if something is not as described."""
+    if isinstance(algorithm, str):
+        algorithm = OTHER_NAMES.get(algorithm, algorithm)
     if not isinstance(algorithm, str) or algorithm not in (*ALGORITHMS, *FUNCTIONS):
         known = ", ".join(map(repr, (*ALGORITHMS, *FUNCTIONS)))
         raise ValueError(

@@ -237,7 +237,7 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     try:
         names = values.unique().sort_values()
         codes = names.get_indexer(values)
-        if names.dtype == object:
+        if names.dtype == object and len(names):
             # what cannot be part of a result is refused before a run, not after it
             one = to_device(np.zeros(1, dtype=np.int32), graph.device)
             _named(one, names, graph.vertices.kind)

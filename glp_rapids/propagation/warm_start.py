@@ -76,7 +76,7 @@ def start_of(
         graph, or a vertex twice with different partitions; or ``touched`` are no ids.
     """
     pending = pending_of(initial)
-    columns = _columns(initial, gamma)
+    columns = _of_several(graph, _columns(initial, gamma))
     keys = keys_of(graph, columns)
     found = _at_once(graph, columns, may_be_silent)
     if found is None:
@@ -86,6 +86,20 @@ def start_of(
         found = _of_any(graph, [columns[key] for key in keys], communities)
     index = None if touched is None else _touched(graph, touched)
     return Start(*found, index, pending)
+
+
+def _of_several(graph: BaseGraph, columns: dict[str, Any]) -> dict[str, Any]:
+    """Give ids of several columns a column each where they are tuples, as in sets."""
+    number = len(graph.vertices.columns)
+    if number == 1 or "vertex" not in columns:
+        return columns
+    ids = kinds.on_host(columns["vertex"])
+    if not all(isinstance(one, tuple) and len(one) == number for one in ids):
+        return columns
+    label = "initial: its vertices"
+    parts = {f"{place}_vertex": kinds.as_column([one[place] for one in ids], label)
+             for place in range(number)}  # fmt: skip
+    return {**parts, **{name: one for name, one in columns.items() if name != "vertex"}}
 
 
 def _columns(initial: Any, gamma: float | None) -> dict[str, Any]:
