@@ -51,10 +51,21 @@ def test_the_time_of_a_duplicate_moves_no_window(place):
     window.append(batch([9.0], tx=[1]))
     late = batch([4.0, 5.0, 5.0], first=5, tx=[2, 3, 2])
     assert window.append(late) == Change(0, 0, 3, 0)
-    # of an id whose first row another of the batch makes late nothing is taken
+    # a row that another of its batch makes late is not the first of its id that is taken
     moving = batch([6.5, 11.0, 12.0], first=5, tx=[4, 5, 4])
-    assert window.append(moving) == Change(1, 0, 1, 1)
-    assert window.newest == 11.0
+    assert window.append(moving) == Change(2, 1, 1, 0)
+    assert window.newest == 12.0
+    for frame in (moving, moving[::-1]):
+        assert window.append(frame) == Change(0, 0, 0, 3)
+
+
+def test_a_history_that_is_longer_than_the_window(place):
+    rows = batch([100.5, 104.5, 104.6, 101.0], tx=[7, 7, 8, 8])
+    window, parts = (SlidingWindow(1, id="tx", device=place) for _ in range(2))
+    assert window.append(rows) == Change(2, 0, 2, 0)
+    assert parts.append(rows[2:3]) == Change(1, 0, 0, 0)
+    assert parts.append(rows[:2]) == Change(1, 0, 1, 0)
+    assert window.edges().to_numpy().tolist() == parts.edges().to_numpy().tolist()
 
 
 def test_a_leap_is_told_by_its_row_in_the_frame(place):

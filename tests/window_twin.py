@@ -45,13 +45,18 @@ class Twin:
         new = [row for row in batch if row[4] not in known]
         if not new:
             return Change(0, 0, 0, len(batch))
-        counted = []  # of an id the first row that is not late already
-        for row in new:
-            later = self.newest is None or row[3] > self.newest - self.days
-            if not self.ids or (later and row[4] not in {other[4] for other in counted}):
-                counted.append(row)
-        times = [row[3] for row in counted] + [self.newest] * (self.newest is not None)
-        self.newest = max(times)
+        start = -math.inf if self.newest is None else self.newest - self.days
+        while True:
+            counted = []  # of an id the first row that is not late already
+            for row in new:
+                known = {other[4] for other in counted}
+                if not self.ids or (row[3] > start and row[4] not in known):
+                    counted.append(row)
+            times = [row[3] for row in counted] + [self.newest] * (self.newest is not None)
+            self.newest = max(times)
+            if not self.ids or all(row[3] > self.newest - self.days for row in counted):
+                break
+            start = self.newest - self.days  # who is late by then was not the first of its id
         late = sum(not row[3] > self.newest - self.days for row in new)
         taken = [row for row in counted if row[3] > self.newest - self.days]
         gone = self._leave(taken)

@@ -61,20 +61,26 @@ def after_batch(
     again = came - len(batch)
     if not len(batch):
         return window._state, Change(0, 0, 0, again)
-    counted, before = batch, state.newest
-    if batch.ids is not None and came > len(batch.ids):  # the time of a duplicate does not count
-        first = _first_of_ids(batch, None if before is None else window._start(state))
-        counted, place = batch.chosen(first), first if place is None else place[first]
-    newest = counted.rows.time.max().item() if len(counted) else before
-    newest = newest if before is None else max(before, newest)
-    moved, state = newest != before, state._replace(newest=newest)
-    start = window._start(state)
+    counted, before, newest, there = batch, state.newest, state.newest, place
+    start = None if before is None else window._start(state)
+    repeats = batch.ids is not None and came > len(batch.ids)
     shown = partial(clock.shown, kind=time_kind)
     label = window._reader.time_label
-    refuse_leap(counted.rows.time, start, newest, before, len(engine), label, shown, place)
-    inside = batch.rows.time > start
-    late = len(batch) - number_where(inside)
-    fresh = counted.chosen(places_where(inside if counted is batch else inside[first]))
+    while True:
+        if repeats:  # the time of a duplicate does not count
+            first = _first_of_ids(batch, start)
+            counted, there = batch.chosen(first), first if place is None else place[first]
+        if len(counted):
+            last = counted.rows.time.max().item()
+            newest = last if newest is None else max(newest, last)
+        state = state._replace(newest=newest)
+        start = window._start(state)
+        refuse_leap(counted.rows.time, start, newest, before, len(engine), label, shown, there)
+        inside = counted.rows.time > start
+        if not repeats or number_where(inside) == len(counted):
+            break  # else one that is too late by others of its batch may have come before its id
+    moved, late = newest != before, len(batch) - number_where(batch.rows.time > start)
+    fresh = counted.chosen(places_where(inside))
     new, expired, units = engine.advanced(fresh, start, newest - start)
     total = engine.total() - units + float(fresh.rows.units.astype("float64").sum())
     refuse_total(total, window._scale, growth_of(new.decay))
