@@ -387,3 +387,12 @@ def test_a_series_of_kinds_by_id_is_told_how_to_be_given():
     with pytest.raises(ValueError, match=r"of kinds by id, pass dict\(series\)"):
         account_scores(edges, kinds, device="cpu")
     assert "kind" in account_scores(edges, dict(kinds), device="cpu").columns
+
+
+def test_scores_that_64_bits_cannot_bring_nearer_have_not_converged():
+    edges = pd.DataFrame({"src": [1, 2, 3, 4, 5, 6], "dst": [2, 3, 4, 5, 6, 1]})
+    with pytest.warns(UserWarning, match="64 bits give no more"):
+        report = account_scores(edges, [1], tol=1e-16, device="cpu").attrs["glp"]
+    assert report["error"] > 1e-16
+    assert not report["converged"]
+    assert account_scores(edges, [1], device="cpu").attrs["glp"]["converged"]

@@ -247,3 +247,14 @@ def test_columns_that_are_there_twice():
     twice = pd.concat([rows, rows[["amount"]]], axis=1)
     with pytest.raises(ValueError, match="amount: the frame has several columns named 'amount'"):
         SlidingWindow(days=50, device="cpu").append(twice)
+
+
+def test_times_that_are_no_points_in_time_are_named():
+    window = SlidingWindow(days=1, device="cpu")
+    row = {"source": [1], "destination": [2], "amount": 1.0}
+    window.append(pd.DataFrame({**row, "time": [1.0]}))
+    with pytest.raises(ValueError, match="to=nan is no point in time"):
+        window.advance(float("nan"))
+    far = np.array(["2026-01-01"], "datetime64[s]") + np.timedelta64(10**13, "s")
+    with pytest.raises(ValueError, match=r"time column 'time'.*OutOfBounds"):
+        SlidingWindow(days=1, device="cpu").append(pd.DataFrame({**row, "time": far}))

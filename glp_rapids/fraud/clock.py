@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from glp_rapids.common.calls import warn_caller
+from glp_rapids.common.checks import errors_named
 from glp_rapids.common.scans import number_where
 from glp_rapids.device import all_true, any_true, array_module
 from glp_rapids.frames import kinds
@@ -53,14 +54,14 @@ def times(column, label, time_unit, known=None):
         counts = column.to_numpy().view(np.int64)
         return (counts // 1000 if column.dtype == "datetime64[ns]" else counts.copy()), kind
     if kind != NUMBERS:
-        return _microseconds(column), kind
+        return _microseconds(column, label), kind
     time = kinds.to_array(column).astype(np.float64)
     if time.size:
         _check_numbers(time, label, time_unit)
     return time, kind
 
 
-def _microseconds(column):
+def _microseconds(column, label):
     """Return dates of cuDF, or of a pandas type that is not NumPy's, as int64 microseconds.
 
     To ask cuDF for nothing takes it a millisecond; so does another unit, as it looks whether all
@@ -73,7 +74,8 @@ def _microseconds(column):
             return counts if parts == 1 else counts // parts
         if all_true((counts > most) & (counts < -most)):
             return counts * times
-    return kinds.to_array(column.astype("datetime64[us]").astype("int64"))
+    with errors_named(label):
+        return kinds.to_array(column.astype("datetime64[us]").astype("int64"))
 
 
 def _kind(dtype, label):
@@ -189,6 +191,8 @@ def moment(value, label, time_unit, known=None):
     if _is_number(value) and not isinstance(value, bool):
         if known not in (None, NUMBERS):
             raise TypeError(f"{text} is a number, but the times of the window are {known}")
+        if value != value:
+            raise ValueError(f"{text} is no point in time")
         time = np.array([value], dtype=np.float64)
         _check_numbers(time, label, time_unit)
         return time[0].item(), NUMBERS

@@ -208,8 +208,8 @@ class Monitor:
             seed_lists.read(ids, columns, name)
             for name, ids in (("drop_seeds", drop_seeds), ("add_merchants", add_merchants))
         )
-        reused = reused_memory(self.window.device)
-        with telling(progress, "update") as tell, self._lock, self.window._lock, reused:
+        one, reused = self._lock.once("update"), reused_memory(self.window.device)
+        with telling(progress, "update") as tell, one, self.window._lock, reused:
             read = None if batch is None else self.window._read(batch, now)
             if read is not None:  # times may be those of the caller's frame, who may write to it
                 rows = read[0].rows
@@ -249,7 +249,7 @@ class Monitor:
         Files hold numbers and text with checksums, and nothing that is executed: 28 bytes a
         transaction, and 8 or the text of an account.
         """
-        with self._lock, self.window._lock:
+        with self._lock.once("save"), self.window._lock:
             self._refuse_unseen("save")
             self._journal.save(path, self._state, self.window, self._options)
 

@@ -105,9 +105,9 @@ def account_scores(
         make; parts add up. Every vertex once, sorted by id. ``.attrs["glp"]``: ``damping``,
         ``sweeps``, rounds that were made, ``pushed``, entries that they read, ``error``, how far
         scores may be off of accounts that trade ``mean_weight``, the average, or less (infinite if
-        ``damping`` is 1), ``converged``, ``seeds`` and ``good``, how many vertices are known (hubs
-        among the good), ``absent``, how many ids of the blacklist are no vertex, ``device``,
-        ``seconds``, ``peak_memory``.
+        ``damping`` is 1), ``converged``, whether that is as near as was asked, ``seeds`` and
+        ``good``, how many vertices are known (hubs among the good), ``absent``, how many ids of the
+        blacklist are no vertex, ``device``, ``seconds``, ``peak_memory``.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def score_frame(
         "sweeps": sum(state.effort.rounds for state in states),
         "pushed": sum(state.effort.entries for state in states),
         **how_far_off(states),
-        "converged": all(state.converged for state in states),
+        "converged": all(_as_asked(state, rule) for state in states),
         "seeds": int(known.fixed.seeds.size),
         "good": int(known.fixed.good.size),
         "absent": known.absent,
@@ -259,6 +259,11 @@ def solved(
     return state
 
 
+def _as_asked(state: ScoreState, rule: Rule) -> bool:
+    """Tell whether scores are as near the exact ones as was asked, where that can be said."""
+    return state.converged and (rule.damping == 1 or state.error <= rule.tol)
+
+
 def _warn(state: ScoreState, rule: Rule) -> None:
     """Warn where scores are not as near the exact ones as was asked."""
     if not state.converged:
@@ -267,7 +272,7 @@ def _warn(state: ScoreState, rule: Rule) -> None:
             "accounts that trade no more than the average, after "
             f"max_iter={rule.max_iter} rounds; raise max_iter, or tol"
         )
-    elif rule.damping < 1 and state.error > rule.tol:
+    elif not _as_asked(state, rule):
         warn_caller(
             f"scores are within {state.error:.1e} and not {rule.tol:g} of the exact ones, of "
             "accounts that trade no more than the average: with such weights and damping, 64 bits "

@@ -28,6 +28,8 @@ def sorted_ids_of(columns: list[Any]) -> VertexIds:
 
 def read(ids: Any, columns: int, argument: str) -> VertexIds | None:
     """Read a list of ids; None: there are none."""
+    if isinstance(ids, dict) and any(value is not None for value in ids.values()):
+        raise TypeError(f"{argument} are ids alone, whose kinds are not looked at; pass list(it)")
     if isinstance(ids, set | frozenset | dict):
         ids = list(ids)
     if not is_sequence(ids) or not hasattr(ids, "__len__"):

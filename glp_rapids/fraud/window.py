@@ -197,7 +197,7 @@ class SlidingWindow:
         TypeError
             ``frame`` is no frame, or a column holds another type than is needed or than before.
         """
-        with self._lock:
+        with self._lock.once("append"):
             read = self._read(frame, now)
             return Change(0, 0, 0, 0) if read is None else self._take(*read)
 
@@ -236,7 +236,7 @@ class SlidingWindow:
         TypeError
             ``to`` is another kind of time than those of the window.
         """
-        with self._lock:
+        with self._lock.once("advance"):
             return self._advance(to)
 
     def _advance(self, to: Any) -> Change:
