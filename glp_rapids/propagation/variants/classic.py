@@ -65,7 +65,8 @@ def label_propagation(
         that came, went or has another weight; ids that have left the graph are ignored. Only they
         are evaluated at first, those that are new to ``initial`` with their neighbours, and those
         that were pending when the earlier run ended; then whom these wake. The result is the same,
-        bit for bit, as without it; see the notes.
+        bit for bit, as without it, if ``initial`` is as it came: where its partition was changed
+        since, call ``initial.attrs.clear()``, and everybody is evaluated; see the notes.
     max_iter : int
         Sweeps at the most (default 100); 0 leaves every vertex with its first label.
     update : {"semi", "sync"}
