@@ -346,6 +346,6 @@ def test_results_that_cannot_go_to_stdout(payments, tmp_path, words, capsys):
     seeds.write_text("a\n")
     command, *options = words
     more = ["--seeds", seeds] if command == "fraud" else []
-    assert "-: this result has to be in a file; name one, " in fails(
+    assert "-: this has to be a file; name a file named *.csv" in fails(
         capsys, command, payments, *more, *options, "-"
     )

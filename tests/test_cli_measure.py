@@ -92,7 +92,8 @@ def test_labels_spread_from_a_table_of_seeds(tmp_path, ids, capsys):
          "--initial is not for --variant seeded"),
         (["--variant", "seeded", "--seeds", "seeds.csv", "--scheduler", "tcp://nowhere:1"],
          "--scheduler is not for --variant seeded; call glp_rapids.dask.seeded"),
-        (["--variant", "seeded", "--seeds", "odd.csv"], "'nobody'"),
+        (["--variant", "seeded", "--seeds", "odd.csv"],
+         "odd.csv: none of its ids is a vertex of the graph: 'nobody' is not"),
         (["--variant", "seeded", "--seeds", "edges.csv"],
          "edges.csv: has no column 'vertex'; its columns are: src, dst; write vertex,label on its"),
         (["--variant", "seeded", "--seeds", "twice.csv"], "has 2 columns named 'label'"),
@@ -150,3 +151,12 @@ def test_no_seeds_are_no_labels(edges, tmp_path, capsys):
     out, said = capsys.readouterr()
     assert "labels of 0 seeds come to 0 of 6 vertices: none" in said
     assert all(row.split(",")[1] == "" for row in out.splitlines()[1:])
+
+
+def test_seeds_that_are_no_vertex_are_left_out_and_counted(edges, tmp_path, capsys):
+    (tmp_path / "seeds.csv").write_text("vertex,label\nnobody,green\na,red\nf,blue\n")
+    assert cpu(*seeded(tmp_path, edges, "seeds.csv")) == 0
+    out, said = capsys.readouterr()
+    expected = glp_rapids.seeded_label_propagation(EDGES, {"a": "red", "f": "blue"}, device="cpu")
+    assert out == expected.to_csv(index=False)
+    assert "1 further seeds are no vertex of the graph" in said

@@ -169,6 +169,15 @@ def test_vertices_without_an_edge(client):
         label_propagation(edges, vertices=["a"])
 
 
+def test_seeds_that_are_no_vertex_may_be_left_out(client):
+    frame = large_frame(300)
+    seeds = dict.fromkeys([int(frame["src"].iloc[0]), int(frame["dst"].iloc[-1])], "known")
+    expected = glp_rapids.seeded_label_propagation(frame, seeds, device="cpu")
+    edges = dd.from_pandas(frame, npartitions=3)
+    found = glp_rapids.dask.seeded_label_propagation(edges, {**seeds, -5: "x"}, absent="drop")
+    assert_same(found, expected)
+
+
 def test_what_is_wrong_is_said(client):
     frame = large_frame(300).astype({"src": "Int64"})
     frame.loc[3, "src"] = None
@@ -191,8 +200,8 @@ def test_what_is_wrong_is_said(client):
         glp_rapids.dask.speaker_listener(edges, tol=0.1)
     with pytest.raises(TypeError, match="seeded_label_propagation has no option 'initial'"):
         glp_rapids.dask.seeded_label_propagation(edges, [0], initial=None)
-    with pytest.raises(TypeError, match="unknown option 'touched'"):
-        label_propagation(edges, touched=None)
+    with pytest.raises(TypeError, match="has no option 'touched'"):
+        label_propagation(edges, touched=[1])
     with pytest.raises(ValueError, match=r"seeds holds 1 id\(s\) that are no vertex"):
         glp_rapids.dask.seeded_label_propagation(edges, [-5])
     for wrong in ("sweeps", "streams_to", "stops"):

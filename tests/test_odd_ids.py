@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from itertools import pairwise
 
 import pytest
 from command_line import cpu
@@ -26,6 +27,7 @@ FINE = {
     "blanks behind integers": "1 ,2\n2,3 \n",
     "blanks behind all": "ann ,bob \nbob ,cy \n",
     "few": "1,2\n2,x\n",
+    "integers beside two texts": "".join(f"{one},{'ab'[one % 2]}\n" for one in range(99)),
     "none": "",
 }
 
@@ -77,3 +79,17 @@ def test_a_weight_is_neither_end(tmp_path, weight, capsys):
     path.write_text("1 2 5\n")
     assert cpu("sssp", path, "--no-header", "--weight", weight, "--start", "1") == 2
     assert f"--weight {weight}: with --no-header columns 1 and 2" in capsys.readouterr().err
+
+
+def test_an_id_that_is_missing_is_no_odd_one(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="holds 1 null"):
+            as_graph(written(tmp_path, ROWS + ",5\n"), device="cpu")
+
+
+def test_the_first_of_many_ids_with_blanks_is_shown(tmp_path):
+    ids = [f"account {number}" for number in range(30_000)]
+    rows = "".join(f"{one} ,{other}\n" for one, other in pairwise(ids))
+    with pytest.warns(UserWarning, match="has 'account 1 ' at row 1, and the same id without"):
+        as_graph(written(tmp_path, rows), device="cpu")

@@ -176,3 +176,35 @@ def test_a_series_of_labels_by_id_is_told_from_one_of_ids():
         seeded_label_propagation(edges, pd.Series({0: "a", 2: "b"}), device="cpu")
     with pytest.raises(TypeError, match=r"make all of them strings, or all numbers$"):
         seeded_label_propagation(edges, {0: "a", 2: 1}, device="cpu")
+
+
+FORMS = {
+    "frame": lambda labels: pd.DataFrame({"vertex": list(labels), "label": list(labels.values())}),
+    "dict": dict,
+    "Series": lambda labels: pd.Series(list(labels)),
+    "array": lambda labels: np.array(list(labels)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_seeds_that_are_no_vertex_are_refused_or_left_out(form, device):
+    edges = pd.DataFrame({"src": [1, 2, 3, 4], "dst": [2, 3, 4, 5]})
+    seeds = FORMS[form]({1: "a", 77: "b", 5: "c", -3: "a"})
+    with pytest.raises(ValueError, match=r"2 .*77, -3.*; drop them, or pass absent='drop'"):
+        seeded_label_propagation(edges, seeds, device=device)
+    found = seeded_label_propagation(edges, seeds, absent="drop", device=device)
+    expected = seeded_label_propagation(edges, FORMS[form]({1: "a", 5: "c"}), device=device)
+    assert found.equals(expected)
+    assert {name: found.attrs["glp"][name] for name in ("seeds", "absent")} == {
+        "seeds": 2, "absent": 2
+    }  # fmt: skip
+    assert expected.attrs["glp"]["absent"] == 0
+    none = seeded_label_propagation(edges, FORMS[form]({77: "b"}), absent="drop", device=device)
+    assert none["label"].isna().all()
+    assert none.attrs["glp"]["absent"] == 1
+
+
+def test_what_becomes_of_absent_seeds_has_two_names():
+    edges = pd.DataFrame({"src": [1], "dst": [2]})
+    with pytest.raises(ValueError, match="absent must be 'raise' or 'drop', not 'skip'"):
+        seeded_label_propagation(edges, [1], absent="skip")

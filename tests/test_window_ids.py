@@ -7,7 +7,7 @@ import window_twin
 from cases import exhaustive, some
 from transfers import batch
 
-from glp_rapids.fraud import Change, SlidingWindow, engines
+from glp_rapids.fraud import Change, SlidingWindow, engines, window_state
 
 place = window_twin.place  # a fixture
 
@@ -163,3 +163,15 @@ def test_ids_of_other_types_are_as_arrays_have_them(first, columns, monkeypatch)
                 pd.testing.assert_frame_equal(mine, other)
             else:
                 assert mine == other
+
+
+@pytest.mark.parametrize("places", [1, 2, 5])
+def test_rows_that_make_one_another_late_without_end(places):
+    """As many rounds as rows, were it not for one pass over all."""
+    rows = 30 * window_state.ROUNDS
+    frame = batch([5.0 * one for one in range(rows)], tx=[one % places for one in range(rows)])
+    window, twin = SlidingWindow(4, id="tx", device="cpu"), window_twin.Twin(4, False, True)
+    frame.loc[frame.index[0], "time"] = 0.5
+    expected = twin.append(list(frame.itertuples(index=False, name=None)))
+    assert window.append(frame) == expected
+    assert window.newest == twin.newest

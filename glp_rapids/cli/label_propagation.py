@@ -176,6 +176,8 @@ def _with_ids_as(graph: Any, initial: Any, all_there: bool = False) -> Any:
         return initial
     if all_there:
         odd = ~initial["vertex"].astype(str).str.fullmatch(files.INTEGER).eq(True)
+        if not odd.any():  # too large, or none: as the library says
+            return initial
         row = int(odd.to_numpy().argmax())
         raise ValueError(
             f"{initial.attrs['path']}: the ids of the edges are integers, but "
@@ -205,7 +207,13 @@ def _propagate(graph: Any, options: argparse.Namespace, device: DeviceName) -> A
     if options.initial is not None:
         shared["initial"] = options.initial
     if options.variant == SEEDED:
-        return seeded_label_propagation(graph, options.seeds, **shared)
+        found = seeded_label_propagation(graph, options.seeds, absent="drop", **shared)
+        if not found.attrs["glp"]["seeds"] and len(options.seeds):
+            raise ValueError(
+                f"{options.seeds.attrs['path']}: none of its ids is a vertex of the graph: "
+                f"{options.seeds['vertex'].iloc[0]!r} is not"
+            )
+        return found
     if options.variant == "layered":
         return layered_label_propagation(graph, gammas=_gammas(options), **shared)
     if options.variant == "speaker-listener":
@@ -227,6 +235,8 @@ def _summarise_seeded(found: Any) -> None:
         f"found       labels of {report['seeds']:,} seeds come to {sum(sizes.values()):,} of "
         f"{len(found):,} vertices: {largest or 'none'}"
     )
+    if report["absent"]:
+        edge_files.say(f"            {report['absent']:,} further seeds are no vertex of the graph")
     _say_run(report)
 
 

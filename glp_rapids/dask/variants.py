@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from glp_rapids.common.checks import check_truth, refuse_unknown, shown
 from glp_rapids.dask.cluster import on_cluster, refuse_options
@@ -249,7 +249,8 @@ def speaker_listener(
 
 def seeded_label_propagation(
     edges: Any, seeds: Any, *, max_hops: int | None = None, damping: float = 0.85,
-    max_iter: int = 10, client: Client | None = None, **options: Unpack[SweepOptions],
+    max_iter: int = 10, absent: Literal["raise", "drop"] = "raise", client: Client | None = None,
+    **options: Unpack[SweepOptions],
 ) -> Any:  # fmt: skip
     """Spread the labels of a few known vertices on the workers of a Dask cluster.
 
@@ -259,7 +260,7 @@ def seeded_label_propagation(
         As in `label_propagation`.
     seeds : frame of pandas, dict, or list, array or Series of ids
         As in `glp_rapids.seeded_label_propagation`; all of them go to each worker.
-    max_hops, damping, max_iter
+    max_hops, damping, max_iter, absent
         As in `glp_rapids.seeded_label_propagation`.
     **options
         ``update``, ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, and how edges
@@ -289,8 +290,10 @@ def seeded_label_propagation(
     ...
     ValueError: damping must be above 0 and at most 1, not 2
     """
-    seeded.check(options, max_hops, damping, max_iter)
-    find = partial(seeded.spread, seeds=seeds, max_hops=max_hops, damping=damping)
+    seeded.check(options, max_hops, damping, max_iter, absent)
+    find = partial(
+        seeded.spread, seeds=seeds, max_hops=max_hops, damping=damping, absent=absent
+    )
     return _by_workers("seeded_label_propagation", edges, options, client, find, **seeded.DEFAULTS)
 
 

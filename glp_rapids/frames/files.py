@@ -43,8 +43,9 @@ def read_table(
     check_different(path, columns)
     if ending in PARQUET:
         frame = read_parquet(path)
-        if any(name is not None for name in frame.index.names):  # which are columns of the file
-            frame = frame.reset_index()
+        # what pandas kept as an index is a column of the file
+        named = [one for one in frame.index.names if one is not None and one not in frame.columns]
+        frame = frame.reset_index(named) if named else frame
         check_columns(list(frame.columns), path, columns)
         return frame
     text = {"sep": SEPARATORS[ending], "dtype": dict.fromkeys((*ids, *apart), str)}
@@ -287,7 +288,7 @@ def checked_ending(path: Path) -> str:
     packed = endings.pop() if endings and endings[-1] in streams.COMPRESSIONS else ""
     ending = endings[-1] if endings else ""
     if str(path) in STDOUT:
-        raise ValueError(f"{path}: this result has to be in a file; name one, {FORMATS[2:]}")
+        raise ValueError(f"{path}: this has to be a file; name {FORMATS}")
     if path.is_dir():
         raise ValueError(f"{path}: is a folder; name a file")
     if ending not in (*PARQUET, *SEPARATORS):

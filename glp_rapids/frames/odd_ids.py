@@ -1,4 +1,8 @@
-"""Ids of a text file that look like mistakes: all are read as texts, and nothing is refused."""
+"""Ids of a text file that look like mistakes: all are read as texts, and nothing is refused.
+
+Columns are strings of Arrow, which to turn into Python's takes a hundred times as long as to
+compare: so few of them are, and only what is odd is looked for.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ NOTHING = ("NULL", "null", r"\N", "<NA>", "NaN", "N/A", "n/a", "#N/A")
 
 def warn(path: Path, columns: dict[str, pd.Series]) -> None:
     """Warn of ids that stand for nothing, of few that are no integers, and of blanks behind ids."""
+    if any(text.isna().any() for text in columns.values()):
+        return  # which is refused, and said in a way of its own
     for name, text in columns.items():
         where = _where(path, name, text, text.isin(NOTHING))
         if where:
@@ -29,25 +35,8 @@ def warn(path: Path, columns: dict[str, pd.Series]) -> None:
                 "leave these rows out if it stands for none"
             )
             return
-    if _all_but_few_are_integers(path, columns):
-        return
-    _warn_of_blanks(path, columns)
-
-
-def _warn_of_blanks(path: Path, columns: dict[str, pd.Series]) -> None:
-    """Warn of ids with a blank behind them that are there without it, too."""
-    behind = {name: text.str.endswith(BLANKS).eq(True) for name, text in columns.items()}
-    if not any(one.any() for one in behind.values()):
-        return
-    known = {one for text in columns.values() for one in text.dropna().unique()}
-    for name, text in columns.items():
-        odd = behind[name] & text.str.rstrip().isin(known)
-        if where := _where(path, name, text, odd):
-            warn_caller(
-                f"{where}, and the same id without the blank behind it: two vertices; write it "
-                "one way"
-            )
-            return
+    if not _all_but_few_are_integers(path, columns):
+        _warn_of_blanks(path, columns)
 
 
 def _where(path: Path, name: str, text: pd.Series, odd: pd.Series) -> str:
@@ -58,18 +47,43 @@ def _where(path: Path, name: str, text: pd.Series, odd: pd.Series) -> str:
     return f"{path}: column {name!r} has {text.iloc[row]!r} at row {row}"
 
 
+def _warn_of_blanks(path: Path, columns: dict[str, pd.Series]) -> None:
+    """Warn of ids with a blank behind them that are there without it, too."""
+    behind = {name: text.str.endswith(BLANKS).eq(True) for name, text in columns.items()}
+    odd = [text[behind[name]].str.rstrip().unique().tolist() for name, text in columns.items()]
+    if not any(odd):
+        return
+    bare = {one for column in odd for one in column}
+    known = {
+        one for text in columns.values() for one in text[text.isin(list(bare))].unique().tolist()
+    }
+    for name, text in columns.items():
+        with_blank = text[behind[name]]
+        twice = with_blank.str.rstrip().isin(list(known))
+        if twice.any():
+            row = int(behind[name].to_numpy().nonzero()[0][twice.to_numpy().argmax()])
+            warn_caller(
+                f"{path}: column {name!r} has {text.iloc[row]!r} at row {row}, and the same id "
+                "without the blank behind it: two vertices; write it one way"
+            )
+            return
+
+
 def _all_but_few_are_integers(path: Path, columns: dict[str, pd.Series]) -> bool:
     """Warn if all ids but a few different ones are integers, as of a line of names; tell so."""
     first = [text.head(FIRST).str.fullmatch(INTEGER).eq(True) for text in columns.values()]
     if 2 * sum(one.sum() for one in first) < sum(map(len, first)):
         return False
     odd = {name: ~text.str.fullmatch(INTEGER).eq(True) for name, text in columns.items()}
-    different = {one for name, where in odd.items() for one in columns[name][where].unique()}
-    points = [text[odd[name]].str.fullmatch(POINT).eq(True) for name, text in columns.items()]
-    with_points = all(one.all() for one in points)
+    others = {name: text[odd[name]] for name, text in columns.items()}
+    with_points = all(text.str.fullmatch(POINT).eq(True).all() for text in others.values())
     if not with_points:
-        others = max(text[~odd[name]].nunique() for name, text in columns.items())
-        if len(different) > FEW or others < MANY * len(different):
+        rows, integers = (sum(map(len, each.values())) for each in (others, columns))
+        if MANY * rows > integers - rows:
+            return False
+        different = {one for text in others.values() for one in text.unique().tolist()}
+        several = max(text[~odd[name]].nunique() for name, text in columns.items())
+        if len(different) > FEW or several < MANY * len(different):
             return False
     for name, text in columns.items():
         where = _where(path, name, text, odd[name])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.scans import number_where, places_where
+from glp_rapids.device import to_host
 from glp_rapids.frames.kinds import Kind
 from glp_rapids.fraud import clock
 from glp_rapids.fraud.batches import first_of_each
@@ -24,6 +26,7 @@ Array = Any
 Time = int | float
 # rows of a window, at the least and for each that came, from which on it is told if most leave
 MANY, FEW = 1000, 10
+ROUNDS = 8  # in which rows make others of their batch late, before all are looked at in one pass
 
 
 class Change(NamedTuple):
@@ -66,7 +69,7 @@ def after_batch(
     repeats = batch.ids is not None and came > len(batch.ids)
     shown = partial(clock.shown, kind=time_kind)
     label = window._reader.time_label
-    while True:
+    for rounds in count():
         if repeats:  # the time of a duplicate does not count
             first = _first_of_ids(batch, start)
             counted, there = batch.chosen(first), first if place is None else place[first]
@@ -79,6 +82,9 @@ def after_batch(
         inside = counted.rows.time > start
         if not repeats or number_where(inside) == len(counted):
             break  # else one that is too late by others of its batch may have come before its id
+        if rounds == ROUNDS:
+            state = state._replace(newest=_settled(batch, newest, window, state))
+            newest, start = state.newest, window._start(state)
     moved, late = newest != before, len(batch) - number_where(batch.rows.time > start)
     fresh = counted.chosen(places_where(inside))
     new, expired, units = engine.advanced(fresh, start, newest - start)
@@ -98,6 +104,30 @@ def after_batch(
         )
     state = state._replace(engine=new, deliveries=deliveries)
     return state, Change(len(fresh), expired, late, came - late - len(fresh))
+
+
+def _settled(batch: Batch, newest: Time, window: SlidingWindow, state: State) -> Time:
+    """Return the latest time once no row that is first of its id is late, in one pass.
+
+    A row is first as soon as all of its id above it are late: in the order of that, each may move
+    the window, which makes others late.
+    """
+    latest: dict[int, Time] = {}
+    waiting = []
+    for code, time in zip(to_host(batch.index).tolist(), to_host(batch.rows.time).tolist(),
+                          strict=True):  # fmt: skip
+        above = latest.get(code)
+        if above is not None and above < time:
+            waiting.append((above, time))
+        latest[code] = time if above is None else max(above, time)
+    start = window._start(state._replace(newest=newest))
+    for above, time in sorted(waiting):
+        if above > start:
+            break
+        if time > newest:
+            newest = time
+            start = window._start(state._replace(newest=newest))
+    return newest
 
 
 def _first_of_ids(batch: Batch, start: int | float | None) -> Array:

@@ -25,17 +25,20 @@ def worst_of(indptr: np.ndarray, indices: np.ndarray) -> int:
     return worst
 
 
-def is_symmetric(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> bool:
+def is_symmetric(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, apart: float = 0.0
+) -> bool:
     """Tell whether every entry (u, v) has an equal one (v, u).
 
-    Rows must ascend without duplicates. They are gone through from the first to the last, so what
-    is asked of a row comes in its order: one cursor a row finds it. O(n + m), 4 or 8 bytes a row.
+    Weights may be ``apart`` by such a share of the larger one. Rows must ascend without duplicates.
+    They are gone through from the first to the last, so what is asked of a row comes in its order:
+    one cursor a row finds it. O(n + m), 4 or 8 bytes a row.
     """
     cursor = np.zeros(indptr.size - 1, dtype=indices.dtype)
     if weights is None:
         weights = np.empty(0, dtype=np.int64)
     return all(
-        _is_symmetric(first, last, indptr, indices, weights, cursor)
+        _is_symmetric(first, last, indptr, indices, weights, np.float64(apart), cursor)
         for first, last in parts_of_rows(indptr)
     )
 
@@ -56,7 +59,7 @@ def _worst(first, last, indptr, indices):
 
 
 @kept
-def _is_symmetric(first, last, indptr, indices, weights, cursor):
+def _is_symmetric(first, last, indptr, indices, weights, apart, cursor):
     for row in range(first, last):
         i, end = indptr[row] + cursor[row], indptr[row + 1]
         # all entries before the diagonal were asked for by the rows before
@@ -70,6 +73,8 @@ def _is_symmetric(first, last, indptr, indices, weights, cursor):
             if other >= indptr[column + 1] or indices[other] != row:
                 return False
             if weights.size > 0 and weights[other] != weights[j]:
-                return False
+                one, another = np.float64(weights[j]), np.float64(weights[other])
+                if apart == 0 or not abs(one - another) <= apart * max(one, another):
+                    return False
             cursor[column] += 1
     return True

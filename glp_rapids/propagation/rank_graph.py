@@ -79,8 +79,10 @@ class SharedIds:
         """Return ids of this rank's vertices, which count from the first of its range."""
         return self._own.take(index, name, kind)
 
-    def lookup(self, ids: Any, argument: str) -> np.ndarray:
-        """Return the index of every id, which is the same list on every rank."""
+    def lookup(
+        self, ids: Any, argument: str, absent: bool = False, mend: str = "make the graph with them"
+    ) -> np.ndarray:
+        """Return the index of every id, which is the same list on every rank; see `VertexIds`."""
         found = np.empty(0, np.int64)
         if len(self._own):
             found = to_host(self._own.lookup(ids, argument, absent=True))
@@ -89,7 +91,8 @@ class SharedIds:
         parts = id_types.split_columns(ids, len(self._own.columns), argument)
         index = np.full(len(parts[0]), -1, np.int64)
         index[places] = own
-        refuse_missing(index, parts, argument)
+        if not absent:
+            refuse_missing(index, parts, argument, mend=f"drop them, or {mend}")
         return index
 
 

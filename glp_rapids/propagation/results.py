@@ -217,11 +217,14 @@ def _strongest(memory: Any, heard: Any, max_labels: int, threshold: float) -> tu
     return vertex[kept], label[kept], frequency[kept]
 
 
-def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
-    """Return the code of each vertex's seed label (-1: none), and the labels by code."""
+def seed_labels(graph: Graph, seeds: Any, drops: bool) -> tuple[Any, pd.Index, int]:
+    """Return the code of each vertex's seed label (-1: none), the labels, and how many are absent.
+
+    ``drops``: seeds that are no vertex are left out, not refused.
+    """
     ids, given = _ids_and_labels(graph, seeds)
     try:
-        index = to_host(graph.vertex_index(ids, "seeds"))
+        index = to_host(graph.vertices.lookup(ids, "seeds", drops, "pass absent='drop'"))
     except (TypeError, ValueError) as error:
         if mend := of_labels_by_id(seeds, "labels"):
             raise type(error)(f"{error}; {mend}") from error
@@ -229,6 +232,9 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
     with errors_named("the labels of seeds"):
         column = to_series(as_column(given, "the labels of seeds"), "pandas")
         values = pd.Index(column, tupleize_cols=False)  # labels may be tuples
+        there = index >= 0
+        if len(values) == len(index) and not there.all():
+            index, values = index[there], values[there]
         hasnans = values.hasnans
     if len(values) != len(index):
         raise ValueError(f"seeds have {len(index)} vertices but {len(values)} labels")
@@ -255,7 +261,7 @@ def seed_labels(graph: Graph, seeds: Any) -> tuple[Any, pd.Index]:
             f"seeds give two labels to {np.asarray(vertex).ravel().tolist()}: {values[where]!r} "
             "and another; keep one row a vertex"
         )
-    return to_device(labels, graph.device), names
+    return to_device(labels, graph.device), names, len(there) - number_where(there)
 
 
 def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
@@ -277,7 +283,7 @@ def _ids_and_labels(graph: Graph, seeds: Any) -> tuple[Any, Any]:
     return (seeds[names[0]] if len(names) == 1 else seeds[names]), seeds["label"]
 
 
-def reached(outcome: Outcome, names: pd.Index) -> Frame:
+def reached(outcome: Outcome, names: pd.Index, absent: int) -> Frame:
     """Make the frame ``vertex, label, score, hop``, with nulls where no label came."""
     graph, state = outcome.graph, outcome.state
     kind = graph.vertices.kind
@@ -287,7 +293,8 @@ def reached(outcome: Outcome, names: pd.Index) -> Frame:
         "hop": null_where(state["hop"] < 0, state["hop"], kind),
     }
     seeds = number_where(state["hop"] == 0)
-    return set_attributes(graph.frame(columns), {**outcome.report, "seeds": seeds})
+    report = {**outcome.report, "seeds": seeds, "absent": absent}
+    return set_attributes(graph.frame(columns), report)
 
 
 def _named(codes: Any, names: pd.Index, kind: Kind) -> Any:

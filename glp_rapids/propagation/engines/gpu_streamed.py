@@ -7,8 +7,8 @@ in all strips, several sweeps are one launch, which reads what it needs. As much
 the limit allows, the longest rows first, stays on the device from the start.
 
 On the device are, beside labels and state, 16 bytes for each listed vertex (the plan), 9 to 17 (who
-is active, winners), hashed ids, and the buffer. The plan is made on the device, by 32 bytes a
-vertex, before there is a buffer. After a run nothing stays there; lists stay pinned on the host.
+is active, winners), hashed ids, and the buffer. Vertices are sorted there, by 32 bytes each, before
+there is a buffer; after a run nothing stays there, and lists stay pinned on the host.
 """
 
 from __future__ import annotations
@@ -85,10 +85,8 @@ class StreamedGpuEngine(PersistentEngine):
         rows, compiled = self._workload.rows, self._compiled
         weights = None if rows.weights is None else rows.weights.dtype.type
         index_type = rows.index_dtype.type
-        key = (
-            compiled.digest, index_type, weights, self._apart, shared_memory.TABLE_SLOTS,
-            reduces_lanes(), self._decoding,
-        )  # fmt: skip
+        key = (compiled.digest, index_type, weights, self._apart, shared_memory.TABLE_SLOTS,
+               reduces_lanes(), self._decoding)  # fmt: skip
         if key not in _built:
             made = streamed.build(
                 compiled, index_type, gpu_target(), weights, self._apart, self._decoding
@@ -147,7 +145,7 @@ class StreamedGpuEngine(PersistentEngine):
 
         self._strips, taken = strips_within.cut_within(
             layout, memory, workload.caches, self._share, self._sizes_of_strips, beside,
-            (others, slack, limits, traits, self._functions.types),
+            (others, slack, limits, traits, self._functions.types, MOST, MOST_OF_CLASS, LEAST),
         )  # fmt: skip
         planning = 0
         if self._planned:
@@ -253,8 +251,7 @@ class StreamedGpuEngine(PersistentEngine):
         return 0
 
     def _how(self, schedule: Schedule, sweeps: int, dropped: int) -> LaunchSchedule:
-        how = super()._how(schedule, sweeps, dropped)
-        return how._replace(many=np.int64(self._many(schedule)))
+        return super()._how(schedule, sweeps, dropped)._replace(many=np.int64(self._many(schedule)))
 
     def _many(self, schedule: Schedule) -> int:
         """Return how many changes make everybody active; more wake them than would be read."""
@@ -337,9 +334,12 @@ class StreamedGpuEngine(PersistentEngine):
             if slot is not None:
                 transfers.give_back(slot)
             first = end
-        if len(schedule.changed) + 1 < schedule.options.max_iter:
-            self._end_sweep(schedule)  # nobody waits to hear whether there is a next one
+        waits = self._layout.gathered or len(schedule.changed) + 1 == schedule.options.max_iter
+        if not waits:
+            self._end_sweep(schedule)  # before it is heard whether there is a next one
         self._record(schedule, before)
+        if waits:
+            self._end_sweep(schedule)
 
     def _ask(self, strip: int, only_turn: bool = False) -> None:
         """Ask for a strip to be copied to its place or into a slot, or for the slot alone."""

@@ -72,7 +72,7 @@ class StreamedPackedGpuEngine(StreamedGpuEngine):
         )  # fmt: skip
 
     def _make_buffer(self) -> None:
-        """Make the buffer, of words."""
+        """Show the buffer to the kernel, as words."""
         super()._make_buffer()
         made = self._workspace
         packed = made.lists.packed._replace(words=made.rows.indices)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from glp_rapids.common.calls import guarded, warn_caller
-from glp_rapids.common.checks import check_integer, check_share
+from glp_rapids.common.checks import check_choice, check_integer, check_share
 from glp_rapids.common.scans import number_where
 from glp_rapids.common.types import Frame
 from glp_rapids.device import any_true, device_of, module_on
@@ -124,6 +124,7 @@ def seeded_label_propagation(
     max_hops: int | None = None,
     damping: float = 0.85,
     max_iter: int = 10,
+    absent: Literal["raise", "drop"] = "raise",
     **options: Unpack[SweepOptions],
 ) -> Frame:
     """Spread the labels of a few known vertices: who is close to which of them, and how strongly.
@@ -145,6 +146,8 @@ def seeded_label_propagation(
         How many sweeps are made, and so how many hops a label can get. The order of strengths has
         all but settled after ten; what they lack then falls by ``damping`` a sweep, to about a
         thousandth of each after 50. With less than ``max_hops`` there is a warning.
+    absent : {"raise", "drop"}
+        What becomes of seeds that are no vertex: an error by default, or they are left out.
     **options
         ``update`` (default "sync", by which ``hop`` is the distance from the nearest seed),
         ``classes``, ``tie_break``, ``retain``, ``direction``, ``seed``, ``memory_limit``,
@@ -157,7 +160,7 @@ def seeded_label_propagation(
         came, in between the strength of the label there (it passes 1 only where many seeds meet);
         ``hop``: the sweep in which the first label came, 0 for seeds, null where none came.
         ``.attrs["glp"]`` as in `label_propagation` (``converged`` is about labels), and ``seeds``:
-        how many vertices are seeds.
+        how many vertices are seeds, ``absent``: how many seeds were no vertex.
 
     Raises
     ------
@@ -188,16 +191,19 @@ def seeded_label_propagation(
     >>> seeded_label_propagation(edges, {"a": "red", "d": "blue"})["label"].tolist()
     ['red', 'red', 'blue', 'blue']
     """
-    check(options, max_hops, damping, max_iter)
+    check(options, max_hops, damping, max_iter, absent)
     prepared, run_options = prepare(graph, options, **DEFAULTS)
-    return spread(prepared, run_options, run, seeds, max_hops, damping)
+    return spread(prepared, run_options, run, seeds, max_hops, damping, absent)
 
 
 DEFAULTS = {"explore": 0, "update": "sync"}
 
 
-def check(options: SweepOptions, max_hops: int | None, damping: float, max_iter: int) -> None:
+def check(
+    options: SweepOptions, max_hops: int | None, damping: float, max_iter: int, absent: str
+) -> None:
     """Raise if an option is out of range or has no meaning here; note the number of sweeps."""
+    check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
     if max_hops is not None:
         check_integer("max_hops", max_hops, 0, or_none=" or None")
     check_share("damping", damping, "above 0 and at most 1", zero=False)
@@ -211,10 +217,11 @@ def check(options: SweepOptions, max_hops: int | None, damping: float, max_iter:
 
 
 def spread(
-    graph: BaseGraph, options: Options, run: Run, seeds: Any, max_hops: int | None, damping: float
-) -> Frame:
+    graph: BaseGraph, options: Options, run: Run, seeds: Any, max_hops: int | None, damping: float,
+    absent: str,
+) -> Frame:  # fmt: skip
     """Return ``vertex, label, score, hop`` of a run from the seeds."""
-    labels, names = results().seed_labels(graph, seeds)
+    labels, names, lacking = results().seed_labels(graph, seeds, absent == "drop")
     # no label gets farther than there are sweeps
     max_iter = int(options.max_iter)
     reach = max_iter if max_hops is None else min(int(max_hops), max_iter)
@@ -227,4 +234,4 @@ def spread(
     steps = max_iter * (options.classes if options.update == "semi" else 1)
     program = Seeded(labels, options.direction, damping, reach, steps)
     outcome = run(graph, program, options, held=labels.nbytes)
-    return results().reached(outcome, names)
+    return results().reached(outcome, names, lacking)
