@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+from glp_rapids.common.checks import check_integer, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +76,8 @@ def draw_cluster(
     """
     pyplot = _pyplot()
 
+    if not hasattr(members, "columns"):
+        raise TypeError(f"members must be a frame, not {type(members).__name__}")
     if "vertex" not in members:
         raise ValueError(
             "members has no column 'vertex'; ids of several columns are not drawn, so join them to "
@@ -93,9 +98,16 @@ def draw_cluster(
             f"edges has no column 'transfers'; there are {list(map(str, edges.columns))}: pass "
             "what SlidingWindow.edges() returns, a row for all transfers between two accounts"
         )
+    _check_columns(members, ("score", "is_seed"), "members")
+    check_integer("neighbours", neighbours, 0)
+    if isinstance(sellers, str | bytes) or not isinstance(sellers, Iterable):
+        raise TypeError(f"sellers must be a list, set or Series of ids, not {shown(sellers)}")
     inside = members[members[named] == cluster].reset_index(drop=True)
     if inside.empty:
         raise ValueError(f"cluster {cluster} has no members")
+    if inside["vertex"].duplicated().any():
+        again = inside["vertex"][inside["vertex"].duplicated()].tolist()[0]
+        raise ValueError(f"members has several rows for {again!r} in cluster {cluster}")
     source, destination = edges.columns[:2]
     place = pd.Series(inside.index, index=inside["vertex"])
     ends = np.column_stack(
@@ -150,12 +162,17 @@ def draw_paths(paths: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
     """
     pyplot = _pyplot()
 
+    if not hasattr(paths, "columns"):
+        raise TypeError(f"paths must be a frame, as of explain, not {type(paths).__name__}")
     if hasattr(paths, "to_pandas"):
         paths = paths.to_pandas()
     if "source" not in paths:
         raise ValueError("paths has no column 'source'; ids of several columns are not drawn")
     if paths.empty:
         raise ValueError("there are no paths: the account is a seed itself, or its score is 0")
+    _check_columns(
+        paths, ("path", "step", "destination", "transfers", "amount", "contribution"), "paths"
+    )
     ends = paths.groupby("path").tail(1)
     at = _along(paths)
     if axes is None:
@@ -179,13 +196,21 @@ def draw_paths(paths: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
         axes.scatter(*place, s=150, zorder=3, edgecolors=INK, linewidths=1.1,
                      color=SEED if id_ in seeds else FAINT)  # fmt: skip
         axes.annotate(str(id_), place, (0, -15), fontsize=9, ha="center", color=INK,
-                      textcoords="offset points")  # fmt: skip
+                      textcoords="offset points", parse_math=False)  # fmt: skip
     for id_, adds in ends.groupby("destination")["contribution"]:
         axes.annotate(", ".join(f"{one:.3g}" for one in adds), at[id_], (14, -3), fontsize=9,
                       textcoords="offset points", color=SEED)  # fmt: skip
     axes.margins(0.1, 0.25)
     axes.axis("off")
     return axes
+
+
+def _check_columns(frame: Any, names: tuple[str, ...], argument: str) -> None:
+    """Raise if a column is missing, before there is a figure."""
+    if missing := [name for name in names if name not in frame]:
+        raise ValueError(
+            f"{argument} has no column {missing[0]!r}; there are {list(map(str, frame.columns))}"
+        )
 
 
 def _along(paths: pd.DataFrame) -> dict[Any, tuple[float, float]]:

@@ -11,6 +11,8 @@ from glp_rapids.datasets import (
     drifting_transactions,
     ground_truth,
     load,
+    rmat,
+    road_grid,
     transactions,
 )
 
@@ -223,3 +225,18 @@ def test_road_lengths_are_distances():
     assert len(frame) == 121_961
     assert frame.attrs["vertices"] == 87_575
     assert (frame["weight"] >= 0).all()
+
+
+def test_names_and_numbers_that_are_none_are_refused():
+    for function in (load, ground_truth):
+        with pytest.raises(TypeError, match=r"name must be a text, one of .*, not 3"):
+            function(3)
+    for given in (float("nan"), "x", -0.1):
+        with pytest.raises(ValueError, match="a, b and c must be >= 0 and sum to at most 1, not"):
+            rmat(4, 1, a=given, device="cpu")
+        with pytest.raises(ValueError, match=r"removed must be a share in \[0, 1\], not"):
+            road_grid(3, 3, given, device="cpu")
+    with pytest.raises(ValueError, match="start must be a date without a time zone"):
+        transactions(100, start="2026-01-01T00:00+02:00")
+    with pytest.raises(ValueError, match="start must be a date, as '2026-01-01', not 'x'"):
+        transactions(100, start="x")

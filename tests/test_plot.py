@@ -70,3 +70,45 @@ def test_clusters_of_a_tick_are_drawn_and_other_tables_are_refused(axes):
     ):
         with pytest.raises(ValueError, match=words):
             draw_cluster(*given, 0, axes=axes)
+
+
+EDGES = pd.DataFrame({"source": [0, 0], "destination": [1, 2], "transfers": [1, 5]})
+MEMBERS = pd.DataFrame({"vertex": [0, 1], "cluster": 0, "score": [1, 0.5],
+                        "is_seed": [True, False]})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("members", "options", "error", "words"),
+    [
+        (MEMBERS.drop(columns="score"), {}, ValueError, "members has no column 'score'"),
+        (MEMBERS.drop(columns="is_seed"), {}, ValueError, "members has no column 'is_seed'"),
+        (dict(MEMBERS), {}, TypeError, "members must be a frame, not dict"),
+        (pd.concat([MEMBERS] * 2), {}, ValueError, "several rows for 0 in cluster 0"),
+        (MEMBERS, {"neighbours": None}, TypeError, "neighbours must be"),
+        (MEMBERS, {"neighbours": 1.5}, TypeError, "neighbours must be"),
+        (MEMBERS, {"neighbours": -3}, ValueError, "neighbours must be at least 0"),
+        (MEMBERS, {"sellers": 2}, TypeError, "sellers must be a list, set or Series of ids"),
+        (MEMBERS, {"sellers": "12"}, TypeError, "sellers must be a list, set or Series of ids"),
+    ],
+)
+def test_what_cannot_be_drawn_leaves_no_figure(axes, members, options, error, words):
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    with pytest.raises(error, match=words):
+        draw_cluster(EDGES, members, **options)
+    with pytest.raises(ValueError, match="paths has no column 'amount'"):
+        draw_paths(paths().drop(columns="amount"))
+    with pytest.raises(TypeError, match="paths must be a frame, as of explain, not list"):
+        draw_paths([1])
+    assert pyplot.get_fignums() == before
+
+
+def test_ids_are_no_formulas(axes):
+    names = {"a": "a$b_c$d", "b": "$\\bad$"}
+    found = paths(k=9).replace(names)
+    draw_paths(found, axes=axes)
+    assert set(names.values()) < {text.get_text() for text in axes.texts}
+    axes.figure.canvas.draw()  # which reads formulas
+    ids = [text for text in axes.texts if text.get_text() in names.values()]
+    assert not any(text.get_parse_math() for text in ids)

@@ -208,3 +208,11 @@ def test_what_becomes_of_absent_seeds_has_two_names():
     edges = pd.DataFrame({"src": [1], "dst": [2]})
     with pytest.raises(ValueError, match="absent must be 'raise' or 'drop', not 'skip'"):
         seeded_label_propagation(edges, [1], absent="skip")
+
+
+def test_hops_are_no_limit_where_a_sweep_has_several():
+    path = pd.DataFrame({"src": range(9), "dst": range(1, 10)})
+    with pytest.raises(ValueError, match=r"max_hops=1 counts sweeps, .* update='semi'; leave one"):
+        seeded_label_propagation(path, [6], max_hops=1, update="semi")
+    near = seeded_label_propagation(path, [6], max_hops=1, update="sync", device="cpu")
+    assert near.loc[near["label"].notna(), "vertex"].tolist() == [5, 6, 7]

@@ -5,6 +5,7 @@ Everything is vectorised, and a function of its arguments and ``seed`` alone.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,11 @@ def check_range(name: str, ends: Any) -> None:
 
 def check_start(start: Any, days: int) -> None:
     """Raise unless something is a date from which so many days can be counted."""
+    zoned = False
+    with contextlib.suppress(TypeError, ValueError):  # of what is no date
+        zoned = not is_number(start) and pd.Timestamp(start).tz is not None
+    if zoned:
+        raise ValueError(f"start must be a date without a time zone, not {shown(start)}")
     try:
         first = np.datetime64("NaT" if is_number(start) else start, "s")
     except (TypeError, ValueError):

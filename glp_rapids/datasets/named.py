@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from glp_rapids.common.checks import shown
+
 
 def data_folder() -> Path:
     """Return the folder of the named graphs: ``GLP_RAPIDS_DATA``, else ``../shared/data``."""
@@ -74,6 +76,7 @@ def load(name: str) -> pd.DataFrame:
     >>> load("com-dblp").shape  # doctest: +SKIP
     (1049866, 2)
     """
+    _check_name(name)
     if name in _EDGE_FILES:
         file, weighted, directed = _EDGE_FILES[name]
         frame = _read_columns(file, ["src", "dst", "weight"] if weighted else ["src", "dst"])
@@ -135,6 +138,7 @@ def ground_truth(name: str) -> pd.DataFrame:
     >>> int(ground_truth("amlsim-20K_cycle200")["fraud"].sum())  # doctest: +SKIP
     945
     """
+    _check_name(name)
     if name == "graphalytics-p2p-31":
         return _read_columns("graphalytics-p2p-31.CDLP.gz", ["vertex", "partition"])
     if name == "email-Eu-core":
@@ -159,6 +163,11 @@ def ground_truth(name: str) -> pd.DataFrame:
         nodes = pd.read_csv(_path(f"{name}.nodes.csv.gz"))
         return pd.DataFrame({"vertex": nodes["nodeid"], "fraud": nodes["isFraud"] == 1})
     raise ValueError(f"no ground truth is known for {name!r}")
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a text, one of {', '.join(NAMES)}, not {shown(name)}")
 
 
 def _path(file: str) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.common.checks import check_integer
+from glp_rapids.common.checks import check_integer, is_number, shown
 from glp_rapids.common.hashing import mix_array
 from glp_rapids.device import DeviceName, choose, module_on
 from glp_rapids.graph.sort_gpu import index_dtype
@@ -124,8 +124,12 @@ def _recursive(
     if scale > 40:
         raise ValueError(f"scale must be at most 40, not {scale}")
     a, b, c = quadrants
-    if min(a, b, c) < 0 or a + b + c > 1:
-        raise ValueError(f"a, b and c must be >= 0 and sum to at most 1, not {a}, {b}, {c}")
+    # a comparison with what is no number is false
+    if not all(map(is_number, quadrants)) or not (min(a, b, c) >= 0 and a + b + c <= 1):
+        raise ValueError(
+            "a, b and c must be >= 0 and sum to at most 1, not "
+            f"{', '.join(map(shown, quadrants))}"
+        )
     one = 1 << QUADRANT_BITS
     limits = [np.uint64(round(share * one)) for share in (a, a + b, a + b + c)]
     levels = 64 // QUADRANT_BITS
@@ -204,8 +208,8 @@ def road_grid(
     check_integer("rows", rows, 1)
     check_integer("columns", columns, 1)
     check_integer("seed", seed, 0)
-    if not 0 <= removed <= 1:
-        raise ValueError(f"removed must be a share in [0, 1], not {removed}")
+    if not is_number(removed) or not 0 <= removed <= 1:
+        raise ValueError(f"removed must be a share in [0, 1], not {shown(removed)}")
     along = rows * (columns - 1)
     limit = np.uint64(int(removed * (1 << 53)))
 

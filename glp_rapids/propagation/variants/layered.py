@@ -77,9 +77,10 @@ def layered_label_propagation(
         the larger, the finer. Default: 1, 2, 4, ... 512; with ``order=True`` 0, 1/2048, 1/512,
         1/128, 1/32, 1/8, which compress best, in whatever order they are given.
     order : bool
-        Return an ordering instead of the communities: those of the coarsest layer side by side,
-        in each those of the next finer one, and so on; by falling degree in the finest. Neighbours
-        come to lie close together, so the graph compresses and its rows read nearby memory.
+        Return an ordering instead of communities: those of the coarsest of its layers (its own, in
+        which classes never merge) side by side, in each those of the next finer one, and so on; by
+        falling degree in the finest. Neighbours come to lie close together, so the graph compresses
+        and its rows read nearby memory.
     renumber : bool
         As in `label_propagation`, which describes all further options; without a meaning, and
         refused if False, with ``order=True``.

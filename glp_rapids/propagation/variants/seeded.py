@@ -138,12 +138,13 @@ def seeded_label_propagation(
         ``label``, whose others are not looked at; a dict of id to label; or ids alone, which then
         all carry the label 1.
     max_hops : int, optional
-        Vertices farther than this from every seed stay without a label. None: no limit but
-        ``max_iter``.
+        Vertices farther than this from every seed stay without a label; goes with the default
+        ``update`` alone. None: no limit but ``max_iter``.
     damping : float
         What is left of the strength at each hop, above 0 and at most 1.
     max_iter : int
-        How many sweeps are made, and so how many hops a label can get. The order of strengths has
+        How many sweeps are made, and so how many hops a label can get (with ``update="semi"``
+        several a sweep). The order of strengths has
         all but settled after ten; what they lack then falls by ``damping`` a sweep, to about a
         thousandth of each after 50. With less than ``max_hops`` there is a warning.
     absent : {"raise", "drop"}
@@ -206,6 +207,11 @@ def check(
     check_choice("absent", absent, ("raise", "drop"), "'raise' or 'drop'")
     if max_hops is not None:
         check_integer("max_hops", max_hops, 0, or_none=" or None")
+        if options.get("update", DEFAULTS["update"]) != "sync":
+            raise ValueError(
+                f"max_hops={max_hops} counts sweeps, in which a label gets several hops far with "
+                f"update={options['update']!r}; leave one of them out"
+            )
     check_share("damping", damping, "above 0 and at most 1", zero=False)
     refuse_warm(
         options, "seeded_label_propagation",
