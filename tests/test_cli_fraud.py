@@ -334,6 +334,11 @@ def test_ticks_without_number_are_warned_of(tmp_path, capsys):
     assert cpu(*command, "--every", "3D") == 0
     said = capsys.readouterr().err
     assert "of 4 transactions to the last it is 66,667 times 3D; is --time-unit D right?" in said
+    dates = rows.replace("200000", "2026-03-01").replace("86400", "2026-02-01")
+    dates = dates.replace("1,0\n", "1,2026-01-01\n").replace("1,10\n", "1,2026-01-02\n")
+    path.write_text("source,destination,amount,time\n" + dates)
+    assert cpu(*command, "--every", "1min") == 0
+    assert "times 1min; is --every long enough?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,21 @@ def test_a_callback_cannot_change_what_is_being_updated(inner, tmp_path):
     calls[inner]()  # now it can
 
 
+def test_another_monitor_of_the_window_waits_for_the_update():
+    window = SlidingWindow(days=9, device="cpu")
+    first, second = Monitor(window, [1]), Monitor(window, [2])
+    row = pd.DataFrame({"source": [1], "destination": [2], "amount": 1.0, "time": [1.0]})
+
+    def within(facts):
+        with pytest.raises(RuntimeError, match="update was called from within a call"):
+            second.update(row)
+
+    first.update(row, progress=within)
+    assert len(window) == 1
+    second.update()
+    assert second.scores["is_seed"].tolist() == [False, True]
+
+
 def test_seeds_are_dropped_whatever_their_kind():
     watch = Monitor(SlidingWindow(days=9, device="cpu"), {1: "a", 2: "b"})
     row = pd.DataFrame({"source": [1], "destination": [2], "amount": 1.0, "time": [1.0]})

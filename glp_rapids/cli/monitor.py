@@ -214,12 +214,15 @@ def _parts(
 
 def _say_if_many(number: pd.Series, step: Any, rows: int, options: argparse.Namespace) -> None:
     """Warn of ticks without number: times may count another unit than was said."""
+    import pandas as pd
+
     ticks = (number.max() - number.min()) / step + 1 if rows else 0
     if ticks > max(MANY_TICKS, rows):
+        is_number = not isinstance(step, pd.Timedelta)
+        asked = f"--time-unit {options.time_unit} right" if is_number else "--every long enough"
         print(
             f"warning: from the first of {rows:,} transactions to the last it is {ticks:,.0f} "
-            f"times {options.every}; is --time-unit {options.time_unit} right?",
-            file=sys.stderr, flush=True,
+            f"times {options.every}; is {asked}?", file=sys.stderr, flush=True,
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Ids of a text file that look like mistakes: all are read as texts, and nothing is refused.
 
-Columns are strings of Arrow, which to turn into Python's takes a hundred times as long as to
-compare: so few of them are, and only what is odd is looked for.
+Columns are strings of Arrow, if there is any, which to turn into Python's takes a hundred times as
+long as to compare: so few of them are, and only what is odd is looked for.
 """
 
 from __future__ import annotations

@@ -208,8 +208,8 @@ class Monitor:
             seed_lists.read(ids, columns, name)
             for name, ids in (("drop_seeds", drop_seeds), ("add_merchants", add_merchants))
         )
-        one, reused = self._lock.once("update"), reused_memory(self.window.device)
-        with telling(progress, "update") as tell, one, self.window._lock, reused:
+        ours, windows = (lock.once("update") for lock in (self._lock, self.window._lock))
+        with telling(progress, "update") as tell, ours, windows, reused_memory(self.window.device):
             read = None if batch is None else self.window._read(batch, now)
             if read is not None:  # times may be those of the caller's frame, who may write to it
                 rows = read[0].rows

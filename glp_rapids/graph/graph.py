@@ -229,7 +229,7 @@ class BaseGraph(Keeper):
 
         Notes
         -----
-        O(entries) time, half a second a million; some hundreds of bytes an edge, on the host.
+        O(entries) time, on the host: some seconds a million edges, and 240 bytes each.
 
         Examples
         --------
