@@ -108,10 +108,10 @@ def test_what_is_no_file_is_not_replaced(folder, how, capsys):
         ((*FRAUD, "--scores", "edges.csv"), "--scores is the file of TRANSACTIONS"),
         ((*FRAUD, "--clusters", "old.csv"), "--clusters is the file of --seeds"),
         ((*FRAUD, "--clusters", "x.csv", "--output", "./x.csv"), "is the file of --output"),
-        ((*FRAUD, "--output", "-"), "the format is not clear"),
+        ((*FRAUD, "--output", "-"), "this has to be a file; name"),
         ((*DIVERSITY, "--output", "x.csv", "--contexts", "deep/../x.csv"), "is the file of"),
         ((*DIVERSITY, "--output", "x.csv", "--contexts", "dangling.csv"), "is the file of"),
-        ((*DIVERSITY, "--contexts", "-"), "the format is not clear"),
+        ((*DIVERSITY, "--contexts", "-"), "this has to be a file; name"),
     ],
 )
 def test_nothing_is_written_over_what_is_read_or_written(folder, command, words, capsys):

@@ -186,6 +186,7 @@ def test_files_that_are_no_archives(tmp_path):
             open_npz(path)
 
 
+@pytest.mark.filterwarnings("ignore:graph. the matrix differs from its transpose by less")
 def test_cut_and_changed_files_are_refused_or_are_matrices(tmp_path):
     plain = as_graph(**SUBJECTS["weighted"](), device="cpu")
     sp.save_npz(tmp_path / "m.npz", matrix_of(plain), compressed=False)

@@ -224,7 +224,7 @@ def check(
 
 def spread(
     graph: BaseGraph, options: Options, run: Run, seeds: Any, max_hops: int | None, damping: float,
-    absent: str,
+    absent: str = "raise",
 ) -> Frame:  # fmt: skip
     """Return ``vertex, label, score, hop`` of a run from the seeds."""
     labels, names, lacking = results().seed_labels(graph, seeds, absent == "drop")
