@@ -162,7 +162,7 @@ def _read_seeds(path: Path) -> Any:
 def _with_ids_as(graph: Any, initial: Any, all_there: bool = False) -> Any:
     """Read ids of a table as those of the graph are: one odd id makes all texts.
 
-    ``all_there``: those that the graph has not are left for the library to refuse.
+    ``all_there``: one that cannot be read so is an error; else whoever has it has left the graph.
     """
     import pandas as pd
 

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     """Read the graph, measure, print a summary, write the result."""
     import glp_rapids
 
-    measure, how = MEASURES[options.of], {}
+    measure = MEASURES[options.of]
     edge_files.check_outputs(options)
     as_bytes("memory_limit", options.memory_limit)  # before a long file is read
     device = choose(options.device)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
         unused.refuse(options, ["memory_limit"], "is not for --of betweenness; leave it out")
         if options.k is not None:
             check_integer("k", options.k, 1)
-        how = {"k": options.k, "seed": options.seed}
+        how: dict[str, Any] = {"k": options.k, "seed": options.seed}
     else:
         unused.refuse(options, OF_BETWEENNESS, f"is for --of betweenness, not {options.of}")
         how = {"memory_limit": options.memory_limit, "device": device}
