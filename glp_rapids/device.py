@@ -155,7 +155,7 @@ def any_true(condition: Any) -> bool:
     import cupy
 
     found = cupy.zeros(1, dtype=np.int32)
-    _noted("bool", "value", "glp_any_true")(condition, found)
+    noted("bool", "value", "glp_any_true")(condition, found)
     return bool(found[0])
 
 
@@ -166,7 +166,7 @@ def all_true(condition: Any) -> bool:
     import cupy
 
     found = cupy.zeros(1, dtype=np.int32)
-    _noted("bool", "!value", "glp_any_false")(condition, found)
+    noted("bool", "!value", "glp_any_false")(condition, found)
     return not bool(found[0])
 
 
@@ -178,16 +178,17 @@ def any_nan(arrays: list[Any]) -> bool:
     for array in arrays:
         if array.dtype.kind == "f":
             found = cupy.zeros(1, dtype=np.int32) if found is None else found
-            _noted("T", "isnan(value)", "glp_any_nan")(array, found)
+            noted("T", "isnan(value)", "glp_any_nan")(array, found)
     return found is not None and bool(found[0])
 
 
 @functools.cache
-def _noted(dtype: str, condition: str, name: str) -> Any:
+def noted(dtype: str, condition: str, name: str) -> Any:
+    """Compile what sets ``found[0]`` to 1 if a condition holds of one ``value`` of an array."""
     import cupy
 
-    operation = f"if ({condition}) found[0] = 1"
-    return cupy.ElementwiseKernel(f"{dtype} value", "raw int32 found", operation, name)
+    noting = f"if ({condition}) found[0] = 1"
+    return cupy.ElementwiseKernel(f"{dtype} value", "raw int32 found", noting, name)
 
 
 def gpu_of(data: Any) -> int | None:

@@ -23,7 +23,7 @@ PARTS = {
     ],
     "programs": [
         "first_calls_gpu", "gpu_memory", "gpu_safety", "program", "program_bounds",
-        "program_errors", "raising", "shipped", "streams_gpu", "traits",
+        "program_errors", "raising", "shipped", "small_sums", "streams_gpu", "traits",
     ],
     "strategies": ["strategies", "real_graphs"],
     "streamed": ["streamed_gpu", "streamed_gpu_limit"],

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 GRAPHS = ("kron-22-16", "kron-24-16", "web", "road")
 STRATEGIES = tuple(ENGINES["gpu", "plain"])
 VARIANTS = ("classic", "weighted", "layered", "user-defined", "speaker-listener")
-WANTED_RATIO = {"weighted": 1.5, "layered": 1.3, "word for word": 1.1, "reworded": 1.1,
-                "speaker-listener": 2.0}  # fmt: skip
+WANTED_RATIO = {"weighted": 1.5, "whole weights": 1.5, "layered": 1.3, "word for word": 1.1,
+                "reworded": 1.1, "speaker-listener": 2.0}  # fmt: skip
 WANTED_OF_CEILING, WANTED_FIRST = 0.75, 2.0
 
 ENTRIES_AT_ONCE = 1 << 26
@@ -272,6 +272,7 @@ def _calls(
         yield variant, subjects.propagation(graph, **settings)
     elif variant == "weighted":
         yield variant, subjects.propagation(weighted(graph), **settings)
+        yield "whole weights", subjects.propagation(weighted(graph, whole=True), **settings)
     elif variant == "layered":
         yield variant, partial(layered_label_propagation, graph, gammas=[1], **there)
     elif variant == "user-defined":
@@ -287,8 +288,11 @@ def bare(graph: Graph) -> Graph:
     return replace(graph, _derived={})
 
 
-def weighted(graph: Graph) -> Graph:
-    """Return the graph with float32 weights in [0.5, 1.5), a hash of the pair of ends."""
+def weighted(graph: Graph, whole: bool = False) -> Graph:
+    """Return the graph with float32 weights, a hash of the pair of ends.
+
+    They are in [0.5, 1.5), or whole numbers from 1 to 8.
+    """
     from glp_rapids.common.hashing import mix_array
 
     xp = array_module(graph.indices)
@@ -300,5 +304,6 @@ def weighted(graph: Graph) -> Graph:
         pair = xp.minimum(one, other).astype(np.int64) * graph.number_of_vertices
         words = mix_array(pair + xp.maximum(one, other), WEIGHT_SEED)
         # 23 bits are what a float32 below 2 holds without rounding
-        weights[part] = 0.5 + (words >> np.uint64(41)).astype(np.float64) / (1 << 23)
+        words >>= np.uint64(41)
+        weights[part] = 1 + words % 8 if whole else 0.5 + words.astype(np.float64) / (1 << 23)
     return replace(graph, weights=weights, _derived={})

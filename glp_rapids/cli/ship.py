@@ -82,9 +82,13 @@ def _speaker_listener(graph: Any) -> None:
     speaker_listener(graph, max_iter=1)
 
 
+FRACTION, LARGE = 0.5, 1 << 40  # weights whose sums take 64 bits
+
+
 class Shipped(NamedTuple):
     """What a call launches is shipped, for a graph with weights of a type (None: without).
 
+    ``each``: what an edge weighs; whole numbers of small sums are added up in 32 bits.
     ``earlier``: what is done on the host before, and gives the call further options.
     """
 
@@ -93,6 +97,7 @@ class Shipped(NamedTuple):
     machines: tuple[tuple, ...] = ()
     earlier: Callable[[Any], dict[str, Any]] | None = None
     in_git: bool = False
+    each: float = 1
 
     def run(self, launch: Launch) -> None:
         """Call it on host arrays, with what stands for the launcher."""
@@ -119,15 +124,19 @@ def _levels(weights: Any, *stages: Callable[[Any, np.ndarray], None]) -> Callabl
 # machine code, too: to assemble a text takes 2 to 8 s, to compile it anew 14 to 28 (an H200).
 KERNELS: dict[str, Shipped | ShippedRun] = {
     "classic": Shipped(_classic, None, MACHINES, in_git=True),
-    "classic, float64": Shipped(_classic, np.float64, MACHINES, in_git=True),
+    "classic, float64": Shipped(_classic, np.float64, MACHINES, None, True, FRACTION),
+    "classic, whole float64": Shipped(_classic, np.float64, MACHINES, in_git=True),
     "classic, int64": Shipped(_classic, np.int64, MACHINES, in_git=True),
-    "classic, float32": Shipped(_classic, np.float32),
+    "classic, large int64": Shipped(_classic, np.int64, MACHINES, None, True, LARGE),
+    "classic, float32": Shipped(_classic, np.float32, each=FRACTION),
+    "classic, whole float32": Shipped(_classic, np.float32),
     "packed": Shipped(_packed, None, in_git=True),
     "warm": Shipped(_warm, None, (), _settled, in_git=True),
-    "warm, float64": Shipped(_warm, np.float64, (), _settled),
+    "warm, float64": Shipped(_warm, np.float64, (), _settled, each=FRACTION),
+    "warm, int64": Shipped(_warm, np.int64, (), _settled),
     "streamed": Shipped(_streamed, None, in_git=True),
     "streamed packed": Shipped(_streamed_packed, None, in_git=True),
-    "streamed, float64": Shipped(_streamed, np.float64),
+    "streamed, float64": Shipped(_streamed, np.float64, each=FRACTION),
     "seeded": Shipped(_seeded, None, in_git=True),
     "seeded, float64": Shipped(_seeded, np.float64),
     "layered": Shipped(_layered, None, in_git=True),
@@ -206,7 +215,7 @@ def _propagated(shipped: Shipped, launch: Launch) -> None:
     )  # fmt: skip
     engine_of = engines.engine_of
     ends = np.array([0, 1, 2]), np.array([1, 2, 0])
-    weights = () if shipped.weights is None else (np.ones(3, shipped.weights),)
+    weights = () if shipped.weights is None else (np.full(3, shipped.each, shipped.weights),)
     graph = as_graph((*ends, *weights), device="cpu")
     options = {} if shipped.earlier is None else shipped.earlier(graph)
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 Device = Literal["cpu", "gpu"]
@@ -34,15 +34,25 @@ propagation need, into the package, in some minutes:
 VERTICES, EDGES = 5_000, 60_000  # enough for the kernels of many entries
 
 
-def _graph(device: Device, weights: str | None = None) -> Any:
+def _graph(device: Device, weights: str | None = None, scale: float = 1) -> Any:
     import numpy as np
 
     from glp_rapids import as_graph
 
     random = np.random.default_rng(0)
     edges = [random.integers(0, VERTICES, EDGES) for _ in range(2)]
-    column = [] if weights is None else [random.integers(1, 9, EDGES).astype(weights)]
+    column = [] if weights is None else [(random.integers(1, 9, EDGES) * scale).astype(weights)]
     return as_graph((*edges, *column), device=device)
+
+
+def _graphs(device: Device, *weights: str) -> Iterator[Any]:
+    """Make graphs without weights, and with such: whole ones, and others where a GPU minds."""
+    from glp_rapids.cli.ship import FRACTION, LARGE
+
+    yield _graph(device)
+    for one in weights:
+        for scale in (1, FRACTION if one.startswith("float") else LARGE)[: 1 + (device == "gpu")]:
+            yield _graph(device, one, scale)
 
 
 def _sparse_matrices(device: Device) -> None:
@@ -63,8 +73,7 @@ def _sparse_matrices(device: Device) -> None:
 def _label_propagation(device: Device) -> None:
     from glp_rapids import label_propagation
 
-    for weights in (None, "int64", "float64"):
-        graph = _graph(device, weights)
+    for graph in _graphs(device, "int64", "float64"):
         found = label_propagation(graph, tol=0)
         label_propagation(graph, initial=found, touched=range(9))
 
@@ -73,15 +82,15 @@ def _streamed(device: Device) -> None:
     from glp_rapids import label_propagation
 
     for weights in (None, "float64"):
-        graph = _graph("cpu", weights)
+        graph = _graph("cpu", weights, 0.5)
         label_propagation(graph, way="streamed plain", device=device, max_iter=3)
 
 
 def _layered(device: Device) -> None:
     from glp_rapids import layered_label_propagation
 
-    for weights in (None, "float64"):
-        layered_label_propagation(_graph(device, weights), gammas=[0, 1], max_iter=3)
+    for graph in _graphs(device, "float64"):
+        layered_label_propagation(graph, gammas=[0, 1], max_iter=3)
 
 
 def _speaker_listener(device: Device) -> None:
@@ -114,8 +123,8 @@ def _several(device: Device) -> None:
 
         devices = list(range(cupy.cuda.runtime.getDeviceCount()))
     if len(devices) > 1:
-        for weights in (None, "int64", "float64"):
-            label_propagation(_graph(device, weights), devices=devices, max_iter=3)
+        for graph in _graphs(device, "int64", "float64"):
+            label_propagation(graph, devices=devices, max_iter=3)
 
 
 def _compress(device: Device) -> None:

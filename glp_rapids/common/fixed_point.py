@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from glp_rapids.device import array_module
+from glp_rapids.device import array_module, noted
 
 Array = Any
 LARGEST_SCALE = 2.0**1000
+LOOKED_AT = 1 << 16  # numbers that are looked at before all of them
 
 
 def round_even(value):
@@ -68,6 +69,25 @@ def as_fixed_point(values: Array, exponent: int | None) -> Array:
         return values.astype(xp.int64)
     # ldexp, because the power itself may be beyond float64
     return xp.rint(xp.ldexp(values.astype(xp.float64), exponent)).astype(xp.int64)
+
+
+def all_whole(values: Array) -> bool:
+    """Tell whether all of an array are whole numbers; most that are not begin with one that is not.
+
+    Of many in host memory nobody looks at all: the answer is no.
+    """
+    if values.dtype.kind != "f":
+        return True
+    xp, first = array_module(values), values[:LOOKED_AT]
+    if xp is np:
+        return values.size <= LOOKED_AT and bool((np.rint(first) == first).all())
+    look = noted("T", "value != rint(value)", "glp_any_fraction")
+    for some in (first, values[LOOKED_AT:]):
+        found = xp.zeros(1, dtype=np.int32)
+        look(some, found)
+        if bool(found[0]):
+            return False
+    return True
 
 
 def sums_by_group(group: Array, values: Array, groups: int) -> Array:

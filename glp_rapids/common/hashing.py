@@ -64,7 +64,8 @@ def random_below(vertex, sweep, seed, bound):
 
     Notes
     -----
-    O(1), no state: a hash of the three numbers.
+    O(1), no state: a hash of the three numbers. Called outside a program, NumPy warns of overflows,
+    which are meant.
 
     Examples
     --------

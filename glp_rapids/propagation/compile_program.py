@@ -165,6 +165,13 @@ def built_once(build: Callable) -> Callable:
     return kernel_of
 
 
+@functools.cache
+def with_small_sums(compiled: Compiled) -> Compiled:
+    """Return the functions of a program for a run in which sums of votes are small."""
+    traits = replace(compiled.traits, small_sums=True)
+    return replace(compiled, traits=traits, digest=digest_of([compiled.digest, "small sums"]))
+
+
 _recalled: dict[tuple, Compiled] = {}
 
 

@@ -152,7 +152,7 @@ def arrays_beside_lists(
     from glp_rapids.propagation.kernels.gpu.block_per_row import HANDED_OVER
 
     index = subject.index_dtype
-    vote = np.dtype(np.int32 if traits.unit_votes else np.int64)
+    vote = np.dtype(np.int32 if traits.narrow_votes else np.int64)
     score = vote if traits.default_score else np.dtype(np.int64)
     wide = index.itemsize == 8 or vote.itemsize == 8
     slots = shared_memory.TABLE_SLOTS // (2 if wide else 1)

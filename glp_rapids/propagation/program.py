@@ -58,9 +58,10 @@ class Program:
         changes; ``converged`` says whether the last one would have ended the run.
     largest_amount : float or None
         The largest absolute amount that ``load_neighbor`` returns, if it returns real numbers
-        of its own making. None stands for 1024 times the largest edge weight. Amounts are added
-        in units of a power of two, at most this times the entries of the longest row by 2**61:
-        one of up to half a unit counts as 0, and nobody is warned of it.
+        of its own making. None stands for 1024 times the largest edge weight (for 1024 where no
+        edge weighs anything). Amounts are added in units of a power of two, at most this times the
+        entries of the longest row by 2**61: one of up to half a unit counts as 0, and nobody is
+        warned of it.
     result_columns : tuple of str
         One-dimensional arrays of the state, one value a vertex, that ``propagate`` adds to its
         result.
@@ -70,11 +71,13 @@ class Program:
     All four functions are defined by GLP (Ye et al., SIGMOD 2021, section 3.1). A class of
     vertices is evaluated as a whole (``load_neighbor``, ``label_score``) before any of it is
     updated (``update_vertex``, ``pick_label``), so ``update_vertex`` may write all that belongs
-    to ``v`` and must not write or read what belongs to another vertex. Votes are added in 64-bit
-    fixed point. Sums, products, quotients and square roots of your own are the same to the last
-    bit on CPU and GPU; ``exp``, ``log`` and their like are not: put them into ``initial_state``.
-    On a GPU square roots are ``math.sqrt``; NumPy's is not there. Random numbers are refused, as
-    they would be others in every run; `random_below` draws the same in each.
+    to ``v`` and must not write or read what belongs to another vertex. What ``pick_label`` returns
+    is written into ``state.labels``, in the place of what ``update_vertex`` wrote there. A label
+    whose score is ``nan`` never wins. Votes are added in 64-bit fixed point. Sums, products,
+    quotients and square roots of your own are the same to the last bit on CPU and GPU; ``exp``,
+    ``log`` and their like are not: put them into ``initial_state``. On a GPU square roots are
+    ``math.sqrt``; NumPy's is not there. Random numbers are refused, as they would be others in
+    every run; `random_below` draws the same in each.
 
     Nothing in them may raise: threads run them together, and on a GPU an error is seen by nobody.
     So what could raise is refused when it is compiled, with the reason: ``raise``, ``assert``,
@@ -158,6 +161,12 @@ class Traits:
     trusted: bool  # the functions are this package's own
     real_amounts: bool = False
     real_scores: bool = False
+    small_sums: bool = False  # of whole amounts: 32 bits hold those of every vertex
+
+    @property
+    def narrow_votes(self) -> bool:
+        """Sums of votes take 32 bits on a GPU, which adds them in one step."""
+        return self.unit_votes or self.small_sums
 
     @property
     def unit_votes(self) -> bool:

@@ -38,7 +38,7 @@ def run_on_rank(
 
     Nobody looks what memory there is, and a warm run evaluates everybody, too.
     """
-    from glp_rapids.propagation.compile_program import compile_program
+    from glp_rapids.propagation.compile_program import compile_program, with_small_sums
     from glp_rapids.propagation.warm_start import changed_before
 
     make, target = ENGINES[graph.device]()
@@ -47,6 +47,8 @@ def run_on_rank(
     own = graph.keep("own rows", lambda: _own_rows(graph, options))
     compiled = compile_program(program, target, types_on_host(fields), part.rows.weights)
     workload = workload_of(own, part.rows, program, compiled.traits, options, singletons)
+    if workload.small_sums and target.name == "gpu":
+        compiled = with_small_sums(compiled)
     if workload.skip:
         workload = replace(workload, readers=graph.keep("own readers", lambda: _readers(own)))
     options = ended_as_asked(program, options)
@@ -117,6 +119,7 @@ def _own_rows(graph: RankGraph, options: Options) -> Graph:
     which = "both" if both else None
     own._derived["longest row", which] = shared.largest_degree()
     own._derived["largest weight", which] = float(shared.largest_weight())
+    own._derived["whole weights", which] = False  # nobody asks the others whether theirs are
     return own
 
 

@@ -114,7 +114,7 @@ def _run(
 ) -> Outcome:  # fmt: skip
     begin = time.perf_counter()
     # Numba, CUDA and pandas wait for the first run: `import glp_rapids` stays light.
-    from glp_rapids.propagation.compile_program import compile_program
+    from glp_rapids.propagation.compile_program import compile_program, with_small_sums
     from glp_rapids.propagation.engines import ENGINES, engine_of, engine_on
     from glp_rapids.propagation.pending import pending_text, rule_of
     from glp_rapids.propagation.warm_start import changed_before, first_active
@@ -141,6 +141,8 @@ def _run(
     engine_class, target = engine_of(device, budget.ways[0], options.strategy)
     compiled = compile_program(program, target, types_on_host(fields), rows.weights)
     workload = workload_of(source, rows, program, compiled.traits, options, singletons)
+    if workload.small_sums and target.name == "gpu":
+        compiled = with_small_sums(compiled)
     if options.warns:
         warn_of_small_weights(workload, compiled.traits, options)
     rule = rule_of(program, compiled.traits, workload, options, state)

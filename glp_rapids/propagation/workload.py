@@ -12,7 +12,7 @@ import numpy as np
 
 from glp_rapids.common.calls import warn_caller
 from glp_rapids.common.checks import as_float, is_number, shown
-from glp_rapids.common.fixed_point import LARGEST_SCALE, fixed_point_scale
+from glp_rapids.common.fixed_point import LARGEST_SCALE, all_whole, fixed_point_scale
 from glp_rapids.device import array_module, is_mapped
 from glp_rapids.propagation.options import Options
 from glp_rapids.propagation.program import Program, Traits
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 TIMES_HEAVIEST = 1024  # that amounts of a program may be, unless it says how large they are
+SMALL_SUM = 1 << 30  # of 32 bits: what bounds from above a sum below may be twice as much
 # Weights that are looked at in one go: on a CPU few, since a limit of memory has no room for them.
 WEIGHTS_AT_ONCE = {"cpu": 1 << 13, "gpu": 1 << 22}
 
@@ -50,7 +51,8 @@ class Workload:
     ``marks``: few labels will change, so readers of changes are marked from the first sweep on;
     ``active``: then only these are evaluated in it, and who is woken; None: all.
     ``active_entries``: in their rows, if these are plain. ``program``: for engines that compile
-    it for another device, too.
+    it for another device, too. ``small_sums``: those of votes are below `SMALL_SUM` at every
+    vertex, and all votes are whole: a GPU's engines may add them in 32 bits.
     """
 
     graph: BaseGraph
@@ -72,6 +74,7 @@ class Workload:
     marks: bool = False
     active: Any = None
     active_entries: int | None = None
+    small_sums: bool = False
 
     @property
     def largest_degree(self) -> int:
@@ -79,10 +82,12 @@ class Workload:
         return self.longest_row()
 
 
-def _largest_vote(traits: Traits, largest_amount: float, scale: float) -> int:
+def _largest_vote(
+    traits: Traits, largest_amount: float, scale: float, small_sums: bool
+) -> int:  # fmt: skip
     if not traits.bears_changes:  # nobody asks
         return 1
-    if traits.real_amounts:
+    if traits.real_amounts and not small_sums:
         # python's floats overflow in silence; what is too large leaves no slack
         largest_amount = largest_amount * scale + 1.0
     elif largest_amount >= 2.0**53:  # an integer that a float may have made smaller
@@ -139,6 +144,11 @@ def workload_of(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
             f"{heaviest:g}, largest degree {longest_row()}); divide the weights or use floats"
         )
+    small_sums = traits.default_load and traits.weighted and heaviest * longest_row() < SMALL_SUM
+    if small_sums and traits.real_amounts:
+        weights = getattr(rows.weights, "values", rows.weights)  # of coded ones the distinct ones
+        small_sums = graph.keep(("whole weights", which), lambda: all_whole(weights))
+        scale = 1.0 if small_sums else scale  # exact as any other is, of whole numbers
     skip, readers = traits.skip_inactive and options.skip_inactive, rows
     if skip:
         # Without readers all vertices are evaluated, which shows only in programs of the user's.
@@ -148,12 +158,13 @@ def workload_of(
     return Workload(
         graph=graph, program=program, rows=rows, readers=readers if skip else rows,
         classes=options.classes if options.update == "semi" else 1, skip=skip, scale=scale,
-        largest_amount=largest_amount, largest_vote=_largest_vote(traits, largest_amount, scale),
+        largest_amount=largest_amount,
+        largest_vote=_largest_vote(traits, largest_amount, scale, small_sums),
         longest_row=longest_row,
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         id_words=graph.id_words(hashes(options)),
-        kept=graph.keep(("kept", which), dict),
+        kept=graph.keep(("kept", which), dict), small_sums=small_sums,
     )  # fmt: skip
 
 

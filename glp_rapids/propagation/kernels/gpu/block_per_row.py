@@ -59,6 +59,7 @@ def build(
     self_vote, add_to_hub = functions.self_vote, hub_functions.add
     best_of_block, sum_and_max_of_block = functions.best_of_block, functions.sum_and_max_of_block
     unit, growing, table = functions.unit, functions.growing, functions.table
+    narrow = functions.narrow
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.slots
     claims = build_claims()
     claim, claimed, slot_of, release = claims.claim, claims.claimed, claims.slot_of, claims.release
@@ -274,11 +275,12 @@ def build(
                 if unit and thread % LANES != 0:
                     own = vote_type(0)  # all lanes of a warp have the same count
                 has_own = cuda.syncthreads_or(np.int32(has_own)) != 0
-                if growing and not unit:
+                if growing and not narrow:
                     bits = claimed(shared.claims)
                     while bits != 0:
                         most = max(most, votes_in(shared.table, slot_of(bits)))
                         bits &= np.uint32(bits - np.uint32(1))
+                if growing and not unit:
                     _, left_out = sum_and_max_of_block(vote_type(0), left_out, shared.reduction)
                 own, most = sum_and_max_of_block(own, most, shared.reduction)
                 lower_bound = max(most, own)

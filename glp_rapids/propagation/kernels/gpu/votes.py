@@ -41,9 +41,10 @@ class VoteFunctions:
     """Device functions of one program for one type of vertex index, and the types they take."""
 
     index_type: Any
-    vote_type: Any  # int32 where every vote is one, int64 elsewhere
+    vote_type: Any  # int32 where sums are small, int64 elsewhere
     score_type: Any
     unit: bool  # every vote is one
+    narrow: bool  # votes are int32: who adds to a sum learns what it is
     growing: bool  # a score is the sum of votes, which are never negative
     default_load: bool  # no function of the user's is called for an entry
     table: TableFunctions
@@ -72,7 +73,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
     growing = traits.growing_scores
     checked, checks_heard = traits.checks_amounts, traits.checks_heard
     fail = build_fail(target)
-    vote_type = np.int32 if unit else np.int64
+    vote_type = np.int32 if traits.narrow_votes else np.int64
     score_type = np.float64 if traits.real_scores else vote_type if default_score else np.int64
     load_neighbor, label_score = compiled.load_neighbor, compiled.label_score
     to_fixed, from_fixed = compiled.to_fixed, compiled.from_fixed
@@ -248,6 +249,7 @@ def build(compiled: Compiled, index_type: Any, target: Target) -> VoteFunctions:
 
     return VoteFunctions(
         index_type=index_type, vote_type=vote_type, score_type=score_type, unit=unit,
+        narrow=vote_type is np.int32,
         growing=growing, default_load=traits.default_load,
         table=build_table(index_type, vote_type), heard_from=heard_from, self_vote=self_vote,
         score_of=score_of, key_of=key_of, combine=combine, best_of_subwarp=best_of_subwarp,

@@ -26,6 +26,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
     best_of_subwarp, self_vote = functions.best_of_subwarp, functions.self_vote
     sum_of_warp, max_of_warp = functions.sum_of_warp, functions.max_of_warp
     unit, growing, table = functions.unit, functions.growing, functions.table
+    narrow = functions.narrow
     add, votes_in, clear, most_slots = table.add, table.votes_in, table.clear, table.warp_slots
 
     @cuda.jit(device=True)
@@ -118,6 +119,7 @@ def build(functions: VoteFunctions, read_entries: Any, exact: bool) -> Any:
             if growing:
                 if not unit:
                     left_out = max_of_warp(left_out)
+                if not narrow:
                     slot = np.int32(lane)
                     while slot < slots:
                         most = max(most, votes_in(shared.table, np.uint32(base + slot)))
