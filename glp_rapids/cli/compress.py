@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glp_rapids.cli import edge_files, unused
-from glp_rapids.frames import files, streams
+from glp_rapids.frames import files, outputs, streams
 
 EPILOG = """\
 examples:
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
 
     numbers = options.min_interval, options.raw_below, options.segment
     layout_of(options.scheme, options.goal, *numbers)  # before a long file is read
-    files.check_outputs({"OUT": options.output}, edge_files.inputs(options))
+    outputs.check_outputs({"OUT": options.output}, edge_files.inputs(options))
     begin = time.perf_counter()
     graph = edge_files.read_graph(
         options, weight=options.weight, directed=options.directed,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glp_rapids.cli import unused
-from glp_rapids.frames import files
+from glp_rapids.frames import files, outputs
 from glp_rapids.ingest import paths
 from glp_rapids.ingest.columns import PAIRS
 
@@ -72,13 +72,13 @@ def add_device_and_output(parser: Any, default: str = "the GPU if there is one")
 
 def check_outputs(options: argparse.Namespace, **more: Path | None) -> None:
     """Check before any work that the results can be written, and over no input."""
-    outputs = dict(more)
+    results = dict(more)
     if options.output is None or str(options.output) not in files.STDOUT:
-        outputs["--output"] = options.output
-    for path in outputs.values():
+        results["--output"] = options.output
+    for path in results.values():
         if path is not None:
             files.checked_ending(path)
-    files.check_outputs(outputs, inputs(options))
+    outputs.check_outputs(results, inputs(options))
 
 
 def inputs(options: argparse.Namespace) -> dict[str, Path]:

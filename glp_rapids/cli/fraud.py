@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from glp_rapids.cli import blacklist, edge_files
 from glp_rapids.common.sizes import as_bytes
-from glp_rapids.frames import files
+from glp_rapids.frames import files, outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
     for path in results.values():
         if path is not None:
             files.checked_ending(path)
-    files.check_outputs(results, inputs_of(options))
+    outputs.check_outputs(results, inputs_of(options))
     frame = transactions_of(options)
     ends = [frame[options.source], frame[options.destination]]
     seeds, header = blacklist.read(options.seeds, options.seed_column, ends)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glp_rapids.cli import blacklist, fraud, unused
-from glp_rapids.frames import files
+from glp_rapids.frames import files, outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     for path in results.values():
         if path is not None:
             files.checked_ending(path)
-    files.check_outputs(results, fraud.inputs_of(options))
+    outputs.check_outputs(results, fraud.inputs_of(options))
     frame = fraud.transactions_of(options)
     if options.id is not None and options.id not in frame.columns:
         raise ValueError(f"{options.transactions}: there is no column {options.id!r} (--id)")

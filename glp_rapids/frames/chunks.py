@@ -17,6 +17,7 @@ import pandas as pd
 
 from glp_rapids.frames import files, foreign
 from glp_rapids.frames.foreign import instance_of
+from glp_rapids.frames.outputs import is_read_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -269,11 +270,7 @@ def parquet_of_path(path: Path) -> ParquetTable:
 def parquet_files(folder: Path) -> list[Path]:
     """List the Parquet files in a folder and the folders in it; what begins with . or _ is left."""
     return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in files.PARQUET
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        path for path in folder.rglob("*") if is_read_of(folder, path) and path.is_file()
     )
 
 

@@ -190,27 +190,6 @@ def check_input(path: Path) -> None:
         raise ValueError(f"{path}: is {kind}; name a file")
 
 
-def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path]) -> None:
-    """See that what is to be written can be, and that nothing is written over what is needed."""
-    taken = {name: path for name, path in inputs.items() if path.exists()}
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        if str(path) in STDOUT:
-            raise ValueError(f"{name} {path}: is not a file that can be replaced; name one")
-        atomic_file.check(path)
-        for other, before in taken.items():
-            if _same_file(path, before):
-                raise ValueError(f"{path}: {name} is the file of {other} as well; name another")
-        taken[name] = path
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
 def write_table(frame: Any, path: Path) -> None:
     """Write a frame as the ending of the path says; all of it, or the file stays as it is."""
     ending = checked_ending(path)

@@ -300,7 +300,8 @@ class Graph(BaseGraph, CSR):
         Notes
         -----
         O(entries) time and memory. Vertices without an edge are in no row: to read the graph back
-        pass them, ``as_graph(graph.edges(), vertices=graph.external())``, with ``weight="weight"``.
+        pass them, ``as_graph(graph.edges(), vertices=graph.external())``, with ``weight="weight"``;
+        with ids of several columns also ``source=["0_src", "1_src"], destination=[...]``.
 
         Examples
         --------

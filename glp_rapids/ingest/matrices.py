@@ -77,6 +77,9 @@ def read(matrix: Any, options: Options) -> Edges | Adjacency:
         row, column, values = _checked_entries(entries, n)
     else:
         row, column, values = entries.row, entries.col, entries.data
+    if matrix.format == "bsr":  # what fills up its blocks are no entries
+        there = values != 0
+        row, column, values = row[there], column[there], values[there]
     values = None if values.dtype == bool else kinds.as_column(values, VALUES)
     return _edges(row, column, values, n, options.directed)
 

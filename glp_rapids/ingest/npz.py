@@ -50,7 +50,8 @@ def open_npz(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         There is no such file.
     ValueError
-        It is truncated or damaged, or not a sparse matrix of SciPy.
+        It is truncated or damaged, or not a sparse matrix of SciPy. Of mapped arrays the checksums
+        are not computed: a bit that flipped may leave another matrix.
     ImportError
         SciPy is missing.
     MemoryError

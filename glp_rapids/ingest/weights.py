@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +61,14 @@ def _checked(column, label, first_row, place_of):
     # those of Arrow and cuDF count as numeric
     decimal = not isinstance(dtype, np.dtype) and str(getattr(dtype, "name", "")).startswith("dec")
     if decimal or pd.api.types.is_bool_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
-        raise TypeError(f"{label} {holds} {dtype}, not numbers; {mend}")
+        row, item = _first_odd(column)
+        if isinstance(item, int):
+            raise ValueError(
+                f"{label} {holds} whole numbers beyond 64 bits, the first {item} at {at(row)}; "
+                "cast them with astype('float64')"
+            )
+        example = "" if item is None else f" (the first that is none: {item!r}, at {at(row)})"
+        raise TypeError(f"{label} {holds} {dtype}, not numbers{example}; {mend}")
     weights = kinds.to_array(column)
     if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
         raise TypeError(f"{label} {holds} {dtype}, not real numbers of at most 64 bits; {mend}")
@@ -82,6 +91,28 @@ def _checked(column, label, first_row, place_of):
         beyond = weights > np.uint64(2**63 - 1)
         refuse_where(beyond, "too large", "the limit is 2**63 - 1; cast to float64")
     return weights.astype(np.int64, copy=False)
+
+
+def _first_odd(column: Column) -> tuple[int, Any]:
+    """Find the first text or object that is no number, or one beyond 64 bits; its row, too."""
+    texts = pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)
+    for row, item in enumerate([] if kinds.is_cudf(column, "Series") or not texts else column):
+        if isinstance(item, int) and not isinstance(item, bool):
+            odd = not -(2**63) <= item < 2**63
+        elif isinstance(item, str):
+            odd = not _is_number(item)
+        else:
+            odd = not isinstance(item, numbers.Real)
+        if odd:
+            return row, item
+    return 0, None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def any_subnormal(weights: np.ndarray) -> bool:

@@ -119,7 +119,7 @@ def _weighted_path(G: Graph, source: Hashable, target: Hashable, weight: Hashabl
     found = dijkstra(G, [source], weight, None, target)
     if found.length(target) is None:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
-    return found.path(G.position[target])
+    return found.path(target)
 
 
 def _to(G: Graph, target: Hashable, weight: Hashable | None, verb: str = "") -> Tree:

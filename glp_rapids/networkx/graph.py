@@ -10,6 +10,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
@@ -70,6 +71,8 @@ class Graph:
         self.weights, self.types = weights, types
         self._parallel, self._directed = parallel, directed
         self._built: dict[tuple, CSRGraph] = {}
+        self._along: dict[tuple, np.ndarray] = {}
+        self._spare: dict[tuple, list[np.ndarray]] = {}
 
     def is_directed(self) -> bool:
         """Tell whether edges go one way."""
@@ -126,6 +129,35 @@ class Graph:
     def __repr__(self) -> str:
         edges = self.edges()[0].size
         return f"glp_rapids {self.class_name} with {len(self)} nodes and {edges} edges"
+
+    @contextmanager
+    def spare(self, name: str, value: Any, dtype: Any) -> Iterator[np.ndarray]:
+        """Lend an array that is ``value`` at all nodes, to a search that leaves it so.
+
+        To fill one takes longer than most searches of a few nodes. One that fails keeps its own.
+        """
+        lent = self._spare.setdefault((name, np.dtype(dtype)), [])
+        try:
+            array = lent.pop()
+        except IndexError:
+            array = np.full(len(self), value, dtype)
+        yield array
+        lent.append(array)
+
+    def weights_along(self, weight: Hashable, *, reverse: bool = False) -> np.ndarray:
+        """Return an attribute in the order of ``successors``, or of ``predecessors``.
+
+        Of parallel edges it is the least.
+        """
+        reverse = reverse and self._directed
+        if (weight, reverse) not in self._along:
+            indptr, neighbours = self.predecessors if reverse else self.successors
+            rows = self.csr(weight, shortest=True, device="cpu").rows("in" if reverse else "out")
+            source = np.repeat(np.arange(len(self)), np.diff(indptr))
+            along = np.empty(neighbours.size, rows.weights.dtype)
+            along[np.lexsort((neighbours, source))] = rows.weights
+            self._along[weight, reverse] = along
+        return self._along[weight, reverse]
 
     def csr(
         self,

@@ -22,6 +22,7 @@ from glp_rapids.traversal.sssp import sssp
 
 NO_LIMIT = 1 << 62
 SHORT = 1 << 20  # entries that are read within milliseconds
+AROUND = 1 << 14  # nodes of a large graph that a heap settles within milliseconds
 EXACT = 2**53  # below it float64 holds every integer
 
 
@@ -48,19 +49,18 @@ class Tree:
         Where it searched.
     order : array
         The positions of the nodes that it reached, its starts first.
-    predecessor : array
-        By position.
+    parent : array
+        The positions of who found each of them, in their order.
     distance : array
-        In the order of ``order``.
+        How far each of them is.
     starts : int
         How many nodes it started from.
     """
 
     def __init__(
-        self, graph: Graph, order: np.ndarray, predecessor: np.ndarray, distance: np.ndarray,
-        starts: int,
-    ):  # fmt: skip
-        self.graph, self.order, self.predecessor = graph, order, predecessor
+        self, graph: Graph, order: np.ndarray, parent: np.ndarray, distance: np.ndarray, starts: int
+    ):
+        self.graph, self.order, self.parent = graph, order, parent
         self._distance, self._starts = distance, starts
 
     @cached_property
@@ -76,10 +76,14 @@ class Tree:
 
     def length(self, node: Hashable) -> int | float | None:
         """Return how far a node is that is no start, or None if it was not reached."""
+        place = self._place(node)
+        return None if place is None else self._distance[place].item()
+
+    def _place(self, node: Hashable) -> int | None:
         if node not in self.graph:
             return None
         (found,) = np.nonzero(self.order == self.graph.position[node])
-        return self._distance[found[0]].item() if found.size else None
+        return int(found[0]) if found.size else None
 
     def paths(self, *, reverse: bool = False) -> dict:
         """Return the path to each node; or, in reverse, from it."""
@@ -95,12 +99,12 @@ class Tree:
 
     def parents(self) -> list:
         """Return who found each node but the starts."""
-        return self.graph.objects[self.predecessor[self.order[self._starts :]]].tolist()
+        return self.graph.objects[self.parent[self._starts :]].tolist()
 
-    def path(self, place: int) -> list:
-        """Return the nodes on the path to a position."""
-        found = np.empty(self.order.size, self.order.dtype)
-        size = _kernels().walk_back(self.predecessor, place, found)
+    def path(self, node: Hashable) -> list:
+        """Return the nodes on the path to one that was reached."""
+        place, found = self._place(node), np.empty_like(self.order)
+        size = _kernels().walk_back(self.order, self.parent, place, found)
         return self.graph.objects[found[:size][::-1]].tolist()
 
 
@@ -111,18 +115,21 @@ def levels(
 
     Returns
     -------
-    order, predecessor : array
+    order, parent : array
         As in `Tree`.
     ends : array
         Where in ``order`` the nodes of each distance end.
     """
     rows = graph.predecessors if reverse else graph.successors
     places = np.array([graph.position[node] for node in starts], rows.indices.dtype)
-    predecessor, order = _room(rows, len(graph))
-    ends = np.empty(len(graph) + 1, np.int64)
-    found = _run(graph, _kernels().breadth_first, *rows, places, depth, predecessor, order, ends)
+    size, kind = len(graph), rows.indices.dtype
+    order, parent, ends = np.empty(size, kind), np.empty(size, kind), np.empty(size + 1, np.int64)
+    with graph.spare("seen", 0, np.uint8) as seen:
+        found = _run(
+            graph, _kernels().breadth_first, *rows, places, depth, seen, order, parent, ends
+        )
     ends = ends[:found].copy()
-    return order[: ends[-1]].copy(), predecessor, ends
+    return order[: ends[-1]].copy(), parent[: ends[-1]].copy(), ends
 
 
 def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
@@ -131,16 +138,11 @@ def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
     return (call if short else interruptible(call))(kernel, *arguments)
 
 
-def _room(rows: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    kind = rows.indices.dtype
-    return np.full(size, _kernels().UNSEEN, kind), np.empty(size, kind)
-
-
 def breadth_first(graph: Graph, starts: Iterable, depth: int, *, reverse: bool = False) -> Tree:
     """Search by number of edges, from different nodes."""
-    order, predecessor, ends = levels(graph, starts, depth, reverse=reverse)
+    order, parent, ends = levels(graph, starts, depth, reverse=reverse)
     distance = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
-    return Tree(graph, order, predecessor, distance, int(ends[0]))
+    return Tree(graph, order, parent, distance, int(ends[0]))
 
 
 def between(graph: Graph, source: Hashable, target: Hashable) -> list:
@@ -149,17 +151,20 @@ def between(graph: Graph, source: Hashable, target: Hashable) -> list:
         if node not in graph:
             raise nx.NodeNotFound(f"{name} {node} is not in G")
     there, back = graph.successors, graph.predecessors
-    (predecessor, forward), (successor, backward) = (_room(there, len(graph)) for _ in range(2))
+    kind, unseen = there.indices.dtype, _kernels().UNSEEN
+    forward, backward, path = (np.empty(len(graph), kind) for _ in range(3))
     ends = graph.position[source], graph.position[target]
-    met = _run(
-        graph, _kernels().bidirectional, *there, *back, *ends, predecessor, successor, forward,
-        backward,
-    )  # fmt: skip
-    if met < 0:
+    with (
+        graph.spare("predecessor", unseen, kind) as predecessor,
+        graph.spare("predecessor", unseen, kind) as successor,
+    ):
+        size = _run(
+            graph, _kernels().bidirectional, *there, *back, *ends, predecessor, successor, forward,
+            backward, path,
+        )  # fmt: skip
+    if not size:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
-    first = forward[: _kernels().walk_back(predecessor, met, forward)][::-1]
-    second = backward[1 : _kernels().walk_back(successor, met, backward)]
-    return graph.objects[np.concatenate([first, second])].tolist()
+    return graph.objects[path[:size]].tolist()
 
 
 def lengths_can_be_added(graph: Graph, weight: Hashable) -> None:
@@ -193,27 +198,64 @@ def dijkstra(
     With a target the search ends when that is reached, and reaches none that is farther.
     """
     sources = list(dict.fromkeys(sources))
-    if cutoff is not None and math.isnan(cutoff):
-        cutoff = None  # nothing is above it
+    if cutoff is not None and cutoff != cutoff:
+        cutoff = None  # nothing is above NaN
     if isinstance(cutoff, bool):
         cutoff = int(cutoff)
     if weight is not None:
         lengths_can_be_added(graph, weight)
     if weight is None or (cutoff is not None and cutoff < 0):
-        limited = cutoff is not None and cutoff < NO_LIMIT
-        depth = max(math.floor(cutoff), 0) if limited else NO_LIMIT
+        depth = NO_LIMIT
+        if cutoff is not None and cutoff < NO_LIMIT:
+            depth = 0 if cutoff < 0 else math.floor(cutoff)
         return breadth_first(graph, sources, depth, reverse=reverse)
+    places = np.array([graph.position[node] for node in sources], np.int64)
+    goal = graph.position[target] if target in graph else None
+    found = _nearest_first(graph, places, weight, cutoff, goal, reverse)
+    if found is not None:
+        return found
     csr = graph.csr(weight, shortest=True, device="cpu")
     direction = "in" if reverse else "out"
-    places = np.array([graph.position[node] for node in sources], np.int64)
-    found = sssp(
-        csr, places, cutoff=cutoff, direction=direction, return_predecessors=False,
-        targets=graph.position[target] if target in graph else None,
-    )  # fmt: skip
-    distance = found["distance"].to_numpy()
+    distance = sssp(
+        csr, places, cutoff=cutoff, direction=direction, return_predecessors=False, targets=goal
+    )["distance"].to_numpy()
     rows = graph.predecessors if reverse else graph.successors
-    order, predecessor = _settled(graph, rows, csr.rows(direction), distance, places)
-    return Tree(graph, order, predecessor, distance[order], places.size)
+    order, parent = _settled(graph, rows, csr.rows(direction), distance, places)
+    return Tree(graph, order, parent, distance[order], places.size)
+
+
+def _nearest_first(
+    graph: Graph, places: np.ndarray, weight: Hashable, cutoff: Any, goal: int | None, reverse: bool
+) -> Tree | None:  # fmt: skip
+    """Search a small graph, or around the starts: by a heap, as NetworkX; None if that is too far.
+
+    `sssp` is sooner only where it reads much.
+    """
+    large = graph.successors.indices.size >= SHORT
+    weights = graph.weights[weight].dtype
+    if weights == np.float32 or (large and cutoff is None and goal is None):
+        return None
+    rows = graph.predecessors if reverse else graph.successors
+    limit = weights.type(largest(weights)).item()  # Python compares it with any integer
+    if cutoff is not None and cutoff < limit:
+        limit = math.floor(cutoff) if weights.kind == "i" else float(cutoff)
+    size, kind = len(graph), rows.indices.dtype
+    order, parent, lengths = np.empty(size, kind), np.empty(size, kind), np.empty(size, weights)
+    room = min(rows.indices.size, SHORT) + places.size
+    heap = np.empty(room, weights), np.empty(room, np.int64), np.empty(room, kind)
+    with (
+        graph.spare("distance", largest(weights), weights) as distance,
+        graph.spare("predecessor", _kernels().UNSEEN, kind) as predecessor,
+    ):
+        found = _run(
+            graph, _kernels().nearest_first, *rows, graph.weights_along(weight, reverse=reverse),
+            places, weights.type(limit), -1 if goal is None else goal, AROUND if large else size,
+            distance, predecessor, *heap, np.empty(size, kind), order, parent, lengths,
+        )  # fmt: skip
+    if found < 0:
+        return None
+    order, parent, lengths = (array[:found].copy() for array in (order, parent, lengths))
+    return Tree(graph, order, parent, lengths, places.size)
 
 
 def _settled(
@@ -225,10 +267,11 @@ def _settled(
     rank = np.full(distance.size, -1, np.int64)
     rank[reached] = ranks
     place = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-    predecessor, order = _room(neighbours, distance.size)
-    order = order[: reached.size]
+    kind = neighbours.indices.dtype
+    predecessor = np.full(distance.size, _kernels().UNSEEN, kind)
+    order = np.empty(reached.size, kind)
     _run(
         graph, _kernels().settle, *neighbours, rows.indptr, rows.indices, rows.weights, distance,
         rank, place, places, predecessor, order,
     )  # fmt: skip
-    return order, predecessor
+    return order, predecessor[order]

@@ -186,7 +186,7 @@ def _families(
     G: Graph, source: Hashable, depth_limit: float | None
 ) -> Iterator[tuple[Any, list]]:
     tree = _grown(G, source, depth_limit)
-    found_by, parents = tree.predecessor[tree.order[1:]], tree.parents()
+    found_by, parents = tree.parent[1:], tree.parents()
     if not parents:
         yield source, []
         return

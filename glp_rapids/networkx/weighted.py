@@ -54,7 +54,7 @@ def multi_source_dijkstra(
     length = found.length(target)
     if length is None:
         raise nx.NetworkXNoPath(f"No path to {target}.")
-    return length, found.path(G.position[target])
+    return length, found.path(target)
 
 
 def multi_source_dijkstra_path(

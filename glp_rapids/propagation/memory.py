@@ -180,8 +180,13 @@ class Budget:
         parts = {"labels and state": state, **error.parts}
         return self.lack(needed, f"takes {needed:,} at the least", self.ways[0], parts)
 
-    def lack(self, needed: int, takes: str, way: str, parts: dict[str, int]) -> LackOfMemory:
-        """Return the error that says by how much the limit is too low, and what to do."""
+    def lack(
+        self, needed: int, takes: str, way: str, parts: dict[str, int], first: str = ""
+    ) -> LackOfMemory:  # fmt: skip
+        """Return the error that says by how much the limit is too low, and what to do.
+
+        ``first``: "at least " where no more is known than what is taken first.
+        """
         graph, given = self.graph, self.options.memory_limit == self.limit
         device = self.options.streams_to or graph.device
         limit = f"memory_limit={self.limit:,} bytes is" if given else (
@@ -206,9 +211,9 @@ class Budget:
         if self.options.update == "sync":
             mend += ", update='semi' (less is held of a class)"
         return LackOfMemory(
-            f"graph: {limit} {needed - self.limit:,} too little to propagate labels over its "
-            f"{graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on the "
-            f"{device}: {way!r} {takes} ({taken}); {mend}"
+            f"graph: {limit} {first}{needed - self.limit:,} too little to propagate labels over "
+            f"its {graph.number_of_vertices:,} vertices and {graph.number_of_edges:,} entries on "
+            f"the {device}: {way!r} {takes} ({taken}); {mend}"
         )
 
 
@@ -248,7 +253,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
         if budget.limit is not None and state + planning > budget.limit:
             parts = {"labels and state": state, "the order of the rows, while made": planning}
             takes = f"takes {state + planning:,} before any list comes"
-            raise budget.lack(state + planning, takes, budget.ways[0], parts)
+            raise budget.lack(state + planning, takes, budget.ways[0], parts, "at least ")
         return budget
     if graph.device == "gpu":
         needed = gpu_bytes_of(graph)
@@ -280,7 +285,7 @@ def budget_of(graph: BaseGraph, program: Program, options: Options, held: int = 
             "labels and state": state,
         }
         takes = f"takes {budget.making:,} before the engine's own arrays"
-        raise budget.lack(budget.making, takes, budget.ways[-1], parts)
+        raise budget.lack(budget.making, takes, budget.ways[-1], parts, "at least ")
     return budget
 
 
