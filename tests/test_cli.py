@@ -201,7 +201,7 @@ def test_an_empty_file_of_edges_gives_an_empty_result(tmp_path, capsys):
         ("src,dst\na,b\n,c\n", [], "an id cannot be null: drop those rows\n"),
         ("src,dst,w\na,b,\n", ["--weight", "w"], "at row 0; drop those rows, or fill them\n"),
         ("src,dst,w\na,b,-1\n", ["--weight", "w"], "negative"),
-        ("src,dst,w\na,b,x\n", ["--weight", "w"], "not numbers; write a number in each row\n"),
+        ("src,dst,w\na,b,x\n", ["--weight", "w"], "at row 0); write a number in each row\n"),
         ("1,2\n2,3\n", [], "read the file with --no-header\n"),
         ('src,dst\n"a,b\n', [], "cannot be read as a table"),
         ("", [], "cannot be read as a table"),

@@ -376,3 +376,23 @@ def test_blacklist_and_edges_are_read_alike(tmp_path, capsys):
     seeds.write_text("".join(f"{name}\n" for name in ids))
     assert run(path, ("fraud", "--seeds", seeds, "--device", "cpu")) == 0
     assert f"{len(ids)} ids, of which {len(ids)} in the window" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["measure", "label-propagation", "compress"])
+def test_no_result_is_written_among_the_files_of_its_input(command, tmp_path, capsys):
+    """The next run would read it as edges."""
+    folder = tmp_path / "days"
+    (folder / "more").mkdir(parents=True)
+    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2]})
+    for number in range(2):
+        edges.to_parquet(folder / f"{number}.parquet")
+    for name in ("out.parquet", "more/out.PQ", "../days/x.parquet"):
+        output = [str(folder / name)] if command == "compress" else ["--output", str(folder / name)]
+        of = ["--of", "core-number"] if command == "measure" else []
+        error = fails(capsys, command, str(folder), *output, *of)
+        assert "would be read with it the next time" in error
+    assert len(list(folder.rglob("*.*"))) == 2
+    if command != "compress":
+        for name in ("_out.parquet", "out.csv"):
+            of = ["--of", "core-number"] if command == "measure" else []
+            assert main([command, str(folder), *of, "--output", str(folder / name)]) == 0

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from glp_rapids import as_graph, bfs, compress, label_propagation, modularity, shortest_paths
 from glp_rapids.fraud import evaluate
+from glp_rapids.graph import vertex_ids
 
 PAIRS = {"source": ["bank", "account"], "destination": ["to_bank", "to_account"], "device": "cpu"}
 
@@ -170,3 +171,27 @@ def test_a_frame_of_ids_that_are_fraud_is_told_by_its_names():
     for columns in (["0_vertex", "1_vertex"], ["1_vertex", "0_vertex"]):
         fraud = scores[columns].iloc[:1]
         assert evaluate(scores, fraud, k=1).at["precision"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+def test_a_few_texts_are_found_alone_as_among_many(dtype, monkeypatch):
+    texts = ["", " ", "B", "a", "aa", "b", "é", "zz", "日本", "𝄞", "\uffff"]
+    source = pd.Series(texts).astype(dtype)
+    graph = as_graph((source, source.iloc[::-1].reset_index(drop=True)))
+    asked = [[text] for text in texts] + [texts[::-1], ["a", "a"]]
+    alone = []
+    merge = pd.DataFrame.merge
+    monkeypatch.setattr(pd.DataFrame, "merge", lambda *given, **how: alone.append(0) or merge(
+        *given, **how
+    ))  # fmt: skip
+    for few in (0, 1 << 9):  # so many ids for each that is asked for: looked up alone, or not
+        monkeypatch.setattr(vertex_ids, "FEW", few)
+        alone.clear()
+        for one in asked:
+            for ids in (one, pd.Series(one).astype("category"), np.array(one, object)):
+                found = graph.vertex_index(ids)
+                assert graph.external(found).astype(object).tolist() == one
+        assert len(alone) == (0 if few == 0 else 3 * len(asked))
+        for stranger in (["c"], ["a", "nobody"], ["zzz"], ["A"]):
+            with pytest.raises(ValueError, match=r"holds 1 id.s. that are no vertex"):
+                graph.vertex_index(stranger)

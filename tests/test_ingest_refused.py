@@ -100,7 +100,17 @@ BAD = {
         ValueError,
         r"2 negative weight\(s\), the first -2 at row 0",
     ),
-    "string weight": ({**frame_of(w=["a", "b"]), "weight": "w"}, TypeError, "not numbers"),
+    "string weight": (
+        {**frame_of(w=["1", "b"]), "weight": "w"}, TypeError,
+        r"not numbers \(the first that is none: 'b', at row 1\)",
+    ),
+    "weight of not a number in text": (
+        {**frame_of(w=["1", "nan"]), "weight": "w"}, TypeError, "none: 'nan', at row 1",
+    ),
+    "weights beyond 64 bits": (
+        {**frame_of(w=[1, 2**64]), "weight": "w"}, ValueError,
+        r"whole numbers beyond 64 bits, the first 18446744073709551616 at row 1",
+    ),
     "timedelta weight": (
         {**frame_of(w=pd.to_timedelta([1, 2], unit="s")), "weight": "w"},
         TypeError,

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networkx_graphs import CLASSES, awkward, convert
 
+from glp_rapids.networkx import searches
 from glp_rapids.networkx.backend import BackendInterface
 from glp_rapids.networkx.info import info
 
@@ -134,6 +135,51 @@ def test_all_is_as_in_networkx(create_using, seed):
         agree(graph, there, "multi_source_dijkstra_path", sources, 3)
         agree(graph, there, "multi_source_dijkstra_path_length", sources)
         agree(graph, there, "bfs_layers", sources)
+
+
+@pytest.mark.parametrize("around", [0, 3, 1 << 14])
+@pytest.mark.parametrize("create_using", CLASSES)
+def test_searches_in_a_large_graph_are_as_in_a_small_one(create_using, around, monkeypatch):
+    """Whether a heap is enough, or gives up and leaves the search to `sssp`."""
+    monkeypatch.setattr(searches, "SHORT", 0)
+    monkeypatch.setattr(searches, "AROUND", around)
+    graph = awkward(create_using, 3, nodes=40, edges=90)
+    there, nodes = convert(graph, "weight", "absent"), list(graph)
+    for node in nodes[4:9]:
+        for name, *others in FROM_A_NODE:
+            agree(graph, there, name, node, *others)
+        for other in nodes[5:9]:
+            for name, *others in BETWEEN_TWO:
+                agree(graph, there, name, node, other, *others)
+    agree(graph, there, "multi_source_dijkstra", nodes[4:8], None, 2)
+
+
+def test_what_a_search_notes_is_gone_after_it():
+    graph = awkward(nx.DiGraph, 1, nodes=30, edges=60)
+    there = convert(graph, "weight", "absent")
+    clean = {}
+    for _ in range(2):
+        for node in list(graph)[:9]:
+            for name, *others in FROM_A_NODE:
+                list(getattr(BackendInterface, name)(there, node, *others))
+            for other in list(graph)[4:7]:
+                agree(graph, there, "shortest_path", node, other)
+                agree(graph, there, "dijkstra_path", node, other)
+        for key, arrays in there._spare.items():
+            assert arrays
+            for array in arrays:
+                assert array.size == len(graph)
+                assert (array == clean.setdefault(key, array[0])).all()
+    assert {name for name, _ in clean} == {"seen", "distance", "predecessor"}
+
+
+def test_a_cutoff_may_be_any_number():
+    graph = nx.path_graph(4)
+    nx.set_edge_attributes(graph, 1.5, "weight")
+    there = convert(graph, "weight")
+    for cutoff in (10**400, -(10**400), math.inf, -math.inf, np.float32(1.5), np.int8(2)):
+        for name in ("single_source_dijkstra", "single_source_dijkstra_path_length"):
+            agree(graph, there, name, 0, *(() if name.endswith("length") else (None,)), cutoff)
 
 
 @pytest.mark.parametrize("create_using", CLASSES)
@@ -280,6 +326,8 @@ INEXACT = (
     (0.5, 2**53, "integers whose sums"),
     (2**61, 2**61, "integers whose sums"),
     (1e308, 1e308, "longer than float64"),
+    (np.float32(1.2e38), np.float32(1), "longer than float32"),
+    (np.float32(1e-40), np.float32(1), "so small"),
 )
 
 
@@ -342,6 +390,7 @@ DECLINED = (
     ("single_source_shortest_path", {"source": 0, "cutoff": "1"}, "cutoff must be a number"),
     ("bfs_edges", {"source": 0, "depth_limit": [1]}, "depth_limit must be a number"),
     ("dijkstra_path", {"source": 0, "target": 1, "weight": max}, "not the function"),
+    ("descendants_at_distance", {"source": 0, "distance": "1"}, "distance must be a number"),
     ("shortest_path", {"weight": "weight", "method": "bellman-ford"}, "Bellman"),
     ("betweenness_centrality", {"weight": "weight"}, "by weights"),
     ("betweenness_centrality", {"k": 0}, "k must be"),
@@ -355,6 +404,7 @@ DECLINED = (
 def test_what_is_declined(name, options, reason):
     assert reason in BackendInterface.can_run(name, (nx.path_graph(3),), options)
     kept = {key: value for key, value in options.items() if key in ("source", "target")}
+    kept |= {"distance": 1} if "distance" in options else {}
     assert BackendInterface.can_run(name, (nx.path_graph(3),), kept) is True
 
 

@@ -308,3 +308,14 @@ def test_frames_are_not_of_the_memory_of_layers():
         column = frame[name].to_numpy()
         assert not np.shares_memory(column, getattr(found, name))
         assert column.tolist() == getattr(found, name).tolist()
+
+
+def test_what_layers_are_read_from_cannot_be_written():
+    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2], "w": [1.0, 2.0, 3.0]})
+    layers = layered_edges(edges, 0, weight="w", device="cpu")
+    before = layers.edges()
+    for layer in layers.layers():
+        for array in (layer.destination, layer.weights):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+    assert layers.edges().equals(before)

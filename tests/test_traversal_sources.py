@@ -18,6 +18,7 @@ from glp_rapids import (
     multi_source_bfs,
     weakly_connected_components,
 )
+from glp_rapids.traversal import multi_source
 from glp_rapids.traversal.engines import cpu
 
 WITH_VERTICES = [name for name in GRAPHS if name != "empty"]
@@ -193,3 +194,12 @@ def test_a_summary_has_no_rows_for_what_was_not_reached():
     edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
     with pytest.raises(ValueError, match="unreachable='max' says what rows of vertices hold"):
         multi_source_bfs(edges, [1], summary=True, unreachable="max")
+
+
+def test_a_table_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
+    edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
+    assert len(multi_source_bfs(edges, [1, 2, 3])) == 9
+    monkeypatch.setattr(multi_source, "memory_free", lambda device: 9 * 36 - 1)
+    with pytest.raises(MemoryError, match=r"reach 9 vertices.* about 324 bytes more.*summary=True"):
+        multi_source_bfs(edges, [1, 2, 3])
+    assert len(multi_source_bfs(edges, [1, 2, 3], summary=True)) == 3

@@ -158,3 +158,18 @@ def test_a_window_is_what_its_rows_make_it(make, directed, ids, place, monkeypat
 def test_ten_thousand_steps(monkeypatch):
     monkeypatch.setattr(buckets, "SPARE", 8)
     run(machine(MAKERS["integers"], False, True, "cpu"), 100, 100)
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"days": np.timedelta64(3, "D")}, TypeError, "days must be a number"),
+    ({"days": np.complex64(1)}, TypeError, "days must be a number"),
+    ({"days": -1}, ValueError, "days must be positive"),
+    ({"days": 2, "decimals": 2.0}, TypeError, "decimals must be an integer"),
+    ({"days": 2, "decimals": np.arange(2)}, TypeError, "decimals must be an integer"),
+    ({"days": 2, "decimals": 10}, ValueError, "decimals must be in 0..9"),
+    ({"days": 2, "time_unit": ["D"]}, ValueError, "time_unit must be one of D, h"),
+])  # fmt: skip
+def test_a_window_says_what_its_options_must_be(options, error, words):
+    with pytest.raises(error, match=words):
+        SlidingWindow(**options, device="cpu")
+    assert SlidingWindow(np.float32(2.1), decimals=np.int8(9), device="cpu").days == np.float32(2.1)

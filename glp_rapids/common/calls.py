@@ -57,13 +57,12 @@ def guarded(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 
 def _in_words(function: Callable, error: Exception) -> str:
     free = f"{memory_free('cpu') / 2**30:.1f} GiB are free on the host"
+    mend = "free some, or compress the graph (glp_rapids.compress)"
     if gpu_available():
+        mend = "free some, compress the graph (glp_rapids.compress), or use device='cpu'"
         free += f", {memory_free('gpu') / 2**30:.1f} on the GPU"
     text = str(error).strip() or type(error).__name__
-    return (
-        f"{function.__name__}: there is too little memory ({free}): {text}; free some, compress "
-        "the graph (glp_rapids.compress), or work in host memory with device='cpu'"
-    )
+    return f"{function.__name__}: there is too little memory ({free}): {text}; {mend}"
 
 
 def warn_caller(message: str) -> None:

@@ -7,6 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from glp_rapids.common.checks import shown
 from glp_rapids.device import DeviceName
 from glp_rapids.frames.facts import set_attributes
 from glp_rapids.frames.kinds import Frame, is_cudf, to_frame
@@ -60,6 +61,9 @@ def _found_by_rank(
     begin, exchange = time.perf_counter(), _exchange_on(call.device)(run, rank, workers)
     if arrow := sys.modules.get("pyarrow"):  # it keeps what files were read by: a good part of them
         arrow.default_memory_pool().release_unused()
+    for part in parts:
+        if not hasattr(part, "columns"):
+            raise TypeError(f"graph: a partition must be a frame, not {shown(part)}")
     frames = [part for part in parts if len(part)] or [meta]
     parts.clear()
     if call.device == "cpu":

@@ -106,9 +106,9 @@ def structural_diversity(
     Notes
     -----
     All ego-networks together have three edges for every triangle of the graph: O(m ** 1.5) time to
-    find them, which is all that components take; cores as much again, a truss O(s ** 1.5) for an
-    ego-network of s edges. Several GPUs share the vertices out by this cost, the largest first, and
-    steal from one another (Huang et al.).
+    find them, which is all that components take; cores up to ten times as much, in dense ones, a
+    truss O(s ** 1.5) for an ego-network of s edges. Several GPUs share the vertices out by this
+    cost, the largest first, and steal from one another (Huang et al.).
 
     Ugander et al., "Structural diversity in social contagion", PNAS 109 (2012); Huang et al.,
     "Top-k structural diversity search in large networks", VLDB Journal 24 (2015); Huang, Huang,

@@ -19,15 +19,15 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path]
         if str(path) in files.STDOUT:
             raise ValueError(f"{name} {path}: is not a file that can be replaced; name one")
         atomic_file.check(path)
+        for other, before in taken.items():
+            if _same_file(path, before):
+                raise ValueError(f"{path}: {name} is the file of {other} as well; name another")
         for other, before in inputs.items():
             if before.is_dir() and is_read_of(before.resolve(), path.parent.resolve() / path.name):
                 raise ValueError(
                     f"{path}: {name} is in the folder of {other}, and would be read with it the "
                     "next time; write it elsewhere, or under a name that begins with _"
                 )
-        for other, before in taken.items():
-            if _same_file(path, before):
-                raise ValueError(f"{path}: {name} is the file of {other} as well; name another")
         taken[name] = path
 
 

@@ -16,7 +16,14 @@ from typing import Any, Literal
 import numpy as np
 
 from glp_rapids.common.calls import guarded
-from glp_rapids.common.checks import check_truth, shown
+from glp_rapids.common.checks import (
+    as_float,
+    check_choice,
+    check_integer,
+    check_truth,
+    is_number,
+    shown,
+)
 from glp_rapids.common.locks import Lock
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import kinds
@@ -119,20 +126,18 @@ class SlidingWindow:
         decimals: int = 4,
         device: DeviceName | None = None,
     ) -> None:
-        if isinstance(days, bool) or not isinstance(days, int | float | np.number):
+        if not is_number(days):
             raise TypeError(f"days must be a number, not {days!r}")
-        if not 0 < days <= sys.float_info.max:
+        if not 0 < as_float(days) <= sys.float_info.max:
             raise ValueError(f"days must be positive and finite, not {shown(days)}")
-        if time_unit not in PER_DAY:
-            raise ValueError(f"time_unit must be one of {', '.join(PER_DAY)}, not {time_unit!r}")
-        if isinstance(decimals, bool) or decimals not in range(10):
-            raise ValueError(f"decimals must be an integer from 0 to 9, not {decimals!r}")
+        check_choice("time_unit", time_unit, PER_DAY, f"one of {', '.join(PER_DAY)}")
+        check_integer("decimals", decimals, 0, most=9)
         check_names(source, destination, amount, time, id)
         check_truth(directed=directed)
         self.days = days
         self.directed = bool(directed)
         self.device: DeviceName = choose(device)
-        self._scale, self._time_unit = 10**decimals, time_unit
+        self._scale, self._time_unit = 10 ** int(decimals), time_unit
         lead = None if max_lead is None else clock.span(max_lead, "max_lead")
         self._reader = Reader(
             source, destination, amount, time, id, time_unit, lead, self._scale, self.device

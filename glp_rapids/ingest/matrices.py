@@ -77,7 +77,7 @@ def read(matrix: Any, options: Options) -> Edges | Adjacency:
         row, column, values = _checked_entries(entries, n)
     else:
         row, column, values = entries.row, entries.col, entries.data
-    if matrix.format == "bsr":  # what fills up its blocks are no entries
+    if matrix.format == "bsr" and matrix.blocksize != (1, 1):  # what fills up blocks is no entry
         there = values != 0
         row, column, values = row[there], column[there], values[there]
     values = None if values.dtype == bool else kinds.as_column(values, VALUES)

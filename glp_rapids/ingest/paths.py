@@ -132,7 +132,8 @@ def _open_parquet(path, asked):
 def _files_in(folder):
     from glp_rapids.frames.chunks import parquet_files
 
-    return {f"EDGES ({file.name})": file for file in parquet_files(folder)}
+    found = {f"EDGES ({file.name})": file for file in parquet_files(folder)}
+    return {"EDGES": folder, **found}
 
 
 def _open_text(path, asked):

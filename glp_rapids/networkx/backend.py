@@ -111,6 +111,7 @@ CHECKS: dict[str, Callable[[Any, Any], bool | str]] = {
     "weight": _weight,
     "cutoff": functools.partial(_limit, "cutoff"),
     "depth_limit": functools.partial(_limit, "depth_limit"),
+    "distance": functools.partial(_limit, "distance"),
     "resolution": functools.partial(_least, "resolution", 0),
     "threshold": functools.partial(_least, "threshold", 0),
     "sort_neighbors": _sorting,

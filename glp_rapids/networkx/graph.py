@@ -72,6 +72,7 @@ class Graph:
         self._parallel, self._directed = parallel, directed
         self._built: dict[tuple, CSRGraph] = {}
         self._along: dict[tuple, np.ndarray] = {}
+        self.refused: dict[Hashable, str] = {}  # why weights cannot be added up, if not
         self._spare: dict[tuple, list[np.ndarray]] = {}
 
     def is_directed(self) -> bool:

@@ -169,19 +169,30 @@ def between(graph: Graph, source: Hashable, target: Hashable) -> list:
 
 def lengths_can_be_added(graph: Graph, weight: Hashable) -> None:
     """Raise unless sums of an attribute along paths are those of NetworkX."""
+    if weight not in graph.refused:
+        graph.refused[weight] = _why_not_added(graph, weight)
+    if why := graph.refused[weight]:
+        raise NotImplementedError(f"edge attribute {weight!r}{why}")
+
+
+def _why_not_added(graph: Graph, weight: Hashable) -> str:
     weights, types = graph.weights[weight], graph.types[weight]
-    what = f"edge attribute {weight!r}"
-    whole = [kind for kind in types if issubclass(kind, int | np.integer | np.bool_)]
-    if weights.dtype.kind == "i":
-        return
-    if weights.size and float(weights.max()) * len(graph) > 1e307:
-        raise NotImplementedError(f"{what}: paths may be longer than float64 can hold")
+    if weights.dtype.kind == "i" or not weights.size:
+        return ""
+    longest, least = float(weights.max()) * len(graph), np.finfo(np.float32)
     if types == {np.float32}:
-        return
+        if longest > float(least.max) / 2:
+            return ": paths may be longer than float32 can hold"
+        small = (weights > 0) & (weights < least.tiny)
+        return ": some are so small that a GPU takes them for 0" if small.any() else ""
+    if longest > 1e307:
+        return ": paths may be longer than float64 can hold"
+    whole = [kind for kind in types if issubclass(kind, int | np.integer | np.bool_)]
     if not all(kind in whole or issubclass(kind, float) for kind in types):
-        raise NotImplementedError(f"{what} holds numbers that are added in another precision")
-    if whole and not float(weights.max()) * len(graph) < EXACT:
-        raise NotImplementedError(f"{what} holds integers whose sums float64 cannot hold")
+        return " holds numbers that are added in another precision"
+    if whole and not longest < EXACT:
+        return " holds integers whose sums float64 cannot hold"
+    return ""
 
 
 def dijkstra(
@@ -202,6 +213,8 @@ def dijkstra(
         cutoff = None  # nothing is above NaN
     if isinstance(cutoff, bool):
         cutoff = int(cutoff)
+    if isinstance(cutoff, np.generic):
+        cutoff = cutoff.item()
     if weight is not None:
         lengths_can_be_added(graph, weight)
     if weight is None or (cutoff is not None and cutoff < 0):

@@ -183,10 +183,7 @@ class Budget:
     def lack(
         self, needed: int, takes: str, way: str, parts: dict[str, int], first: str = ""
     ) -> LackOfMemory:  # fmt: skip
-        """Return the error that says by how much the limit is too low, and what to do.
-
-        ``first``: "at least " where no more is known than what is taken first.
-        """
+        """Return the error that says by how much, or ``first`` by what, the limit is too low."""
         graph, given = self.graph, self.options.memory_limit == self.limit
         device = self.options.streams_to or graph.device
         limit = f"memory_limit={self.limit:,} bytes is" if given else (

@@ -289,4 +289,7 @@ class LayeredEdges:
         level = self._found.distance
         kind = array_module(level).sign(level[destination] - level[source])
         weights = None if self._lists.weights is None else self._lists.weights[part]
+        for array in (destination, weights):
+            if isinstance(array, np.ndarray):  # of what all layers are read from
+                array.flags.writeable = False
         return Layer(first, source, destination, kind, weights)

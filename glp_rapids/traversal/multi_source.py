@@ -7,13 +7,14 @@ from typing import Any, Unpack
 from glp_rapids.common.calls import guarded
 from glp_rapids.common.checks import check_truth
 from glp_rapids.common.types import Direction, Frame, Unreachable
-from glp_rapids.device import array_module
+from glp_rapids.device import LackOfMemory, array_module, memory_free
 from glp_rapids.frames.kinds import null_where, to_frame
 from glp_rapids.ingest.options import EdgeOptions
 from glp_rapids.traversal.engines import largest
 from glp_rapids.traversal.search import Search, check_unreachable, depth_of
 
 Array = Any
+BYTES_A_ROW = 36  # that the table takes while it is made, beside what was found
 
 
 @guarded
@@ -114,7 +115,7 @@ def _summary(search: Search, starts: Array, batches: Any, unreachable: Unreachab
 
 
 def _distances(search: Search, starts: Array, batches: Any, unreachable: Unreachable) -> Frame:
-    xp, graph, done = array_module(starts), search.graph, 0
+    xp, graph, done, number = array_module(starts), search.graph, 0, 0
     parts: tuple[list, ...] = ([], [], [])
     for distance, _ in batches:
         rows, n = distance.shape
@@ -125,6 +126,13 @@ def _distances(search: Search, starts: Array, batches: Any, unreachable: Unreach
         for part, values in zip(parts, found, strict=True):
             part.append(values)
         done += rows
+        number += places.size
+        if (needed := number * BYTES_A_ROW) > (free := memory_free(graph.device)):
+            raise LackOfMemory(
+                f"sources: the searches from {done:,} of them reach {number:,} vertices, of which "
+                f"to make a table takes about {needed:,} bytes more, and {free:,} are free; ask "
+                "for fewer sources at a time, or give summary=True"
+            )
     source, vertex, distance = (xp.concatenate(part) for part in parts)
     if unreachable == "null":
         distance = null_where(distance == largest(distance.dtype), distance, graph.vertices.kind)

@@ -184,6 +184,6 @@ def dtype_of(name: Any) -> Any:
 def refuse(what: str) -> NoReturn:
     """Raise what says that ids of a type have no form in a file."""
     raise TypeError(
-        f"vertex ids of the type {what} cannot be saved: integers, strings, bytes, decimals, dates "
-        "and points in time can; cast them, as with astype('str'), before the graph is compressed"
+        f"ids of the type {what} cannot be saved: integers, strings, bytes, decimals, dates and "
+        "points in time can; cast them, as with astype('str'), before a graph or a window has them"
     )

@@ -218,11 +218,16 @@ def _count_cores(starts, ends, row, stop):
         j = order[i]
         if number[j] == 0:
             break
-        first[j] = j
-        row[number[j] - 1] += 1
+        first[j] = root = j
+        joined = 0
         for p in range(indptr[j], indptr[j + 1]):
-            if first[indices[p]] >= 0:
-                row[number[j] - 1] += _union(first, j, indices[p])
+            other = first[indices[p]]
+            if other >= 0 and other != root:  # in a dense one most have this root already
+                other = _find_root(first, other)
+                joined += other != root
+                first[max(other, root)] = min(other, root)
+                first[indices[p]] = root = min(other, root)
+        row[number[j] - 1] += 1 - joined
 
 
 @jit
@@ -252,6 +257,8 @@ def _union(first, one, other):
 
     Members with -1 are in none yet, and become sets of their own first.
     """
+    if first[one] >= 0 and first[one] == first[other]:  # as in dense ones most
+        return 0
     more = 0
     for j in (np.int64(one), np.int64(other)):
         if first[j] < 0:
