@@ -128,6 +128,11 @@ class Fails(glp_rapids.Program):
         return {"far": np.int64(1 << 20), "heard": np.int64(self.heard)}
 
 
+def rounded(graph):
+    """Give a graph whole weights, of which votes have 32 bits."""
+    return replace(graph, weights=(8 * graph.weights).round(), _derived={})
+
+
 def failing(graph, weighted, **options):
     """Let runs fail, and compare what is said with a CPU."""
     for heard in (0, 1):
@@ -145,6 +150,9 @@ PROGRAMS = {
     "failing": failing,
     "classic": lambda graph, weighted, **o: glp_rapids.label_propagation(graph, **FEW, **o),
     "weighted": lambda graph, weighted, **o: glp_rapids.label_propagation(weighted, **FEW, **o),
+    "whole": lambda graph, weighted, **o: glp_rapids.label_propagation(
+        rounded(weighted), **FEW, **o
+    ),
     "layered": lambda graph, weighted, **o: glp_rapids.layered_label_propagation(
         graph, gammas=[1], **FEW, **o
     ),
