@@ -60,7 +60,8 @@ def lack(call, *arguments, **options):
     try:
         call(*arguments, **options)
     except LackOfMemory as error:
-        said = re.search(r"memory_limit=([\d,]+) bytes is (?:at least )?([\d,]+) too little", str(error))
+        words = r"memory_limit=([\d,]+) bytes is (?:at least )?([\d,]+) too little"
+        said = re.search(words, str(error))
         limit, lacking = (int(number.replace(",", "")) for number in said.groups())
         assert limit == options["memory_limit"]
         return lacking

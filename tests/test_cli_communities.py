@@ -8,6 +8,7 @@ import pytest
 from command_line import cpu, fails
 
 from glp_rapids import multilevel_label_propagation
+from glp_rapids.cli import edge_files
 
 CLIQUES = pd.DataFrame({
     "src": ["a", "a", "b", "d", "d", "e", "c"],
@@ -77,6 +78,12 @@ def test_a_file_without_edges_has_no_communities(tmp_path, capsys):
 )
 def test_bad_input_is_said_in_one_line(edges, words, said, capsys):
     assert said in fails(capsys, "communities", edges, "--device", "cpu", *words)
+
+
+@pytest.mark.parametrize("words", [["--resolution", "0"], ["--seed", "-1"]])
+def test_options_are_checked_before_a_long_file_is_read(edges, words, monkeypatch, capsys):
+    monkeypatch.setattr(edge_files, "read_graph", None)
+    assert f"{words[0]} must be" in fails(capsys, "communities", edges, *words)
 
 
 def test_python_runs_the_command_line_by_the_name_of_the_package(edges):

@@ -371,3 +371,12 @@ def test_gpu_gives_the_same_bits():
     a, b = np.random.default_rng(0).integers(0, 5, (2, 50))
     assert nmi(cupy.asarray(a), cupy.asarray(b)) == nmi(a, b)
     assert nmi(cupy.asarray(a), b) == nmi(a, b)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int64, int])
+def test_modularity_is_a_float_of_64_bits_whatever_the_resolution_is(kind):
+    edges = pd.DataFrame({"src": [0, 0, 1, 3, 3, 4, 2], "dst": [1, 2, 2, 4, 5, 5, 3]})
+    for resolution in (1, 60_000):
+        found = modularity(edges, [{0, 1, 2}, {3, 4, 5}], resolution=kind(resolution))
+        assert type(found) is float
+        assert found == modularity(edges, [{0, 1, 2}, {3, 4, 5}], resolution=float(resolution))

@@ -217,7 +217,7 @@ def frame_of(vertices, labels):
         ("seeds", frame_of([0, 1], ["a", None]), ValueError, "seeds hold 1 null label(s)"),
         ("seeds", frame_of([0, 1], [1.0, math.nan]), ValueError, "seeds hold 1 null label(s)"),
         ("seeds", {0: None}, ValueError, "seeds hold 1 null label(s)"),
-        ("seeds", frame_of([0, 1, 0], ["a", "a", "b"]), ValueError, "seeds give two labels to [0]"),
+        ("seeds", frame_of([0, 1, 0], ["a", "a", "b"]), ValueError, "seeds give two labels to 0"),
         ("seeds", {0: "a", 1: 2}, TypeError, "labels of seeds must be of one type"),
         ("seeds", pd.DataFrame({"vertex": [0]}), ValueError, "seeds have no column 'label'"),
         ("seeds", pd.DataFrame({"id": [0], "label": 1}), ValueError, "have no column 'vertex'"),

@@ -52,9 +52,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Read the graph, find communities, print a summary, write the result."""
     from glp_rapids import multilevel_label_propagation
+    from glp_rapids.communities.multilevel import check_resolution, check_seed
 
     edge_files.check_outputs(options, **{"--levels": options.levels})
-    as_bytes("memory_limit", options.memory_limit)  # before a long file is read
+    # before a long file is read
+    as_bytes("memory_limit", options.memory_limit)
+    check_resolution(options.resolution)
+    check_seed("seed", options.seed)
     device = choose(options.device)
     if options.memory_limit is not None:
         options.device = "cpu"  # from where it is moved if it fits

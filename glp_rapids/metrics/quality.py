@@ -94,7 +94,7 @@ def modularity(
         return math.nan
     # fsum, because how communities are numbered must not show in the last bit
     expected = math.fsum((outgoing / total) * (incoming / total))
-    return inside / total - resolution * expected
+    return inside / total - as_float(resolution) * expected
 
 
 @guarded

@@ -18,6 +18,7 @@ from glp_rapids.frames.kinds import (
     Frame,
     Kind,
     as_column,
+    ids_as_text,
     null_where,
     taken,
     to_series,
@@ -258,8 +259,8 @@ def seed_labels(graph: Graph, seeds: Any, drops: bool) -> tuple[Any, pd.Index, i
         where = int(np.argmax(labels[index] != codes))
         vertex = graph.external(index[where : where + 1])
         raise ValueError(
-            f"seeds give two labels to {np.asarray(vertex).ravel().tolist()}: {values[where]!r} "
-            "and another; keep one row a vertex"
+            f"seeds give two labels to {ids_as_text(vertex)}: {values.tolist()[where]!r} and "
+            "another; keep one row a vertex"
         )
     return to_device(labels, graph.device), names, len(there) - number_where(there)
 
