@@ -190,7 +190,8 @@ def test_everything_but_the_ceiling_can_be_measured_on_a_cpu(graph):
     assert all(row["modularity"] > 0.3 for row in convergence)
     assert memory_rows[0]["bytes"] is None
     assert [row["variant"] for row in variants] == [
-        "classic", "weighted", "layered", "word for word", "reworded", "speaker-listener",
+        "classic", "weighted", "whole weights", "layered", "word for word", "reworded",
+        "speaker-listener",
     ]  # fmt: skip
     assert all(row["sweeps"] == 3 for row in variants)
     json.dumps(tables)

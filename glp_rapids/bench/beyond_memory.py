@@ -252,5 +252,5 @@ def _measured(saved: Saved, how: dict[str, Any], repeats: int, threads: int) -> 
 
 def _lacking(text: str) -> int:
     """Return by how many bytes a limit is too low, as the error says."""
-    found = re.search(r" bytes is ([\d,]+) too little", text)
+    found = re.search(r" bytes is (?:at least )?([\d,]+) too little", text)
     return int(found[1].replace(",", ""))
