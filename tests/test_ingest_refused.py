@@ -109,7 +109,7 @@ BAD = {
     ),
     "weights beyond 64 bits": (
         {**frame_of(w=[1, 2**64]), "weight": "w"}, ValueError,
-        r"whole numbers beyond 64 bits, the first 18446744073709551616 at row 1",
+        r"whole numbers of 2\*\*63 or more, the first 18446744073709551616 at row 1",
     ),
     "timedelta weight": (
         {**frame_of(w=pd.to_timedelta([1, 2], unit="s")), "weight": "w"},

@@ -64,7 +64,7 @@ def _checked(column, label, first_row, place_of):
         row, item = _first_odd(column)
         if isinstance(item, int):
             raise ValueError(
-                f"{label} {holds} whole numbers beyond 64 bits, the first {item} at {at(row)}; "
+                f"{label} {holds} whole numbers of 2**63 or more, the first {item} at {at(row)}; "
                 "cast them with astype('float64')"
             )
         example = "" if item is None else f" (the first that is none: {item!r}, at {at(row)})"
@@ -94,7 +94,7 @@ def _checked(column, label, first_row, place_of):
 
 
 def _first_odd(column: Column) -> tuple[int, Any]:
-    """Find the first text or object that is no number, or one beyond 64 bits; its row, too."""
+    """Find the first text or object that is no number, or one beyond int64; its row, too."""
     texts = pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)
     for row, item in enumerate([] if kinds.is_cudf(column, "Series") or not texts else column):
         if isinstance(item, int) and not isinstance(item, bool):

@@ -1,8 +1,9 @@
 """Searches in a converted graph, and what NetworkX makes of them: dicts in its order, and paths.
 
-Searches by number of edges are NetworkX's own loops, compiled. Distances over weights come from
-`glp_rapids.sssp`; the order in which Dijkstra's algorithm settles nodes, and through whom, is
-worked out from them. So all that depends on who is found first is as NetworkX has it.
+Searches by number of edges are NetworkX's own loops, compiled; Dijkstra's are in small graphs, and
+around the starts. Other distances over weights come from `glp_rapids.sssp`; the order in which
+Dijkstra's algorithm settles nodes, and through whom, is worked out from them. So all that depends
+on who is found first is as NetworkX has it.
 """
 
 from __future__ import annotations

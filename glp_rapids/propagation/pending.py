@@ -89,7 +89,7 @@ def rule_of(
         options.direction if graph.directed else "undirected",
         "unweighted" if weights is None else str(weights.dtype),
         # votes that are rounded otherwise may tie where they did not
-        repr(float(workload.scale)),
+        repr(float(workload.usual_scale)),
     ]
     if not (traits.default_load and traits.default_score):
         functions = functions_of(program)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 TIMES_HEAVIEST = 1024  # that amounts of a program may be, unless it says how large they are
-SMALL_SUM = 1 << 30  # of 32 bits: what bounds from above a sum below may be twice as much
+SMALL_SUM = 1 << 30  # sums below it fit int32, and so do upper bounds, twice as large at the most
 # Weights that are looked at in one go: on a CPU few, since a limit of memory has no room for them.
 WEIGHTS_AT_ONCE = {"cpu": 1 << 13, "gpu": 1 << 22}
 
@@ -75,6 +75,7 @@ class Workload:
     active: Any = None
     active_entries: int | None = None
     small_sums: bool = False
+    usual_scale: float = 1.0  # whether or not somebody looked if all weights are whole
 
     @property
     def largest_degree(self) -> int:
@@ -144,6 +145,7 @@ def workload_of(
             f"weight: the sum of weights at a vertex may exceed 2**62 (largest weight "
             f"{heaviest:g}, largest degree {longest_row()}); divide the weights or use floats"
         )
+    usual_scale = scale
     small_sums = traits.default_load and traits.weighted and heaviest * longest_row() < SMALL_SUM
     if small_sums and traits.real_amounts:
         weights = getattr(rows.weights, "values", rows.weights)  # of coded ones the distinct ones
@@ -164,7 +166,7 @@ def workload_of(
         once=distinct and rows.ascends,
         distinct=distinct and singletons and traits.default_pick and traits.growing_scores,
         id_words=graph.id_words(hashes(options)),
-        kept=graph.keep(("kept", which), dict), small_sums=small_sums,
+        kept=graph.keep(("kept", which), dict), small_sums=small_sums, usual_scale=usual_scale,
     )  # fmt: skip
 
 
