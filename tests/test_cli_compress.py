@@ -139,3 +139,13 @@ def test_what_a_file_has_is_not_asked_for_again(edges, tmp_path, capsys):
     command = ("label-propagation", out)
     assert "leave --weight out" in fails(capsys, *command, "--weight", "eur")
     assert "leave --directed out" in fails(capsys, *command, "--directed")
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.TSV", "e.txt", "e.parquet", "e.npz", "e.csv.gz"])
+def test_no_compressed_graph_is_written_over_a_table(name, tmp_path, capsys):
+    edges, table = tmp_path / "edges.csv", tmp_path / name
+    edges.write_text("src,dst\n1,2\n2,3\n")
+    assert cpu("compress", edges, tmp_path / "graph.glp") == 0
+    table.write_text("the only copy")
+    assert "is named as a table" in fails(capsys, "compress", tmp_path / "graph.glp", table)
+    assert table.read_text() == "the only copy"

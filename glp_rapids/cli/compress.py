@@ -26,6 +26,8 @@ same in any order, and the same as from the file of edges; but what sssp takes f
 edge that is in the file several times is decided here, by --multigraph. The table goes to stdout,
 the rest to stderr; bits are counted an entry, of which an undirected edge has two.
 """
+# Endings of tables: a graph under such a name may be written over the only copy of its edges.
+OF_TABLES = (*files.SEPARATORS, *files.PARQUET, ".npz", ".gz")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     columns = edge_files.add_options(parser)
     parser.add_argument("output", type=Path, nargs="?", metavar="OUT",
-                        help="the file to write; any name, such as graph.glp")  # fmt: skip
+                        help="the file to write, such as graph.glp; no table's name")  # fmt: skip
     edge_files.add_weight_and_direction(columns)
     columns.add_argument(
         "--multigraph", choices=("merge", "min", "keep"), default=None,
@@ -79,6 +81,12 @@ def run(options: argparse.Namespace) -> None:
     numbers = options.min_interval, options.raw_below, options.segment
     layout_of(options.scheme, options.goal, *numbers)  # before a long file is read
     outputs.check_outputs({"OUT": options.output}, edge_files.inputs(options))
+    if options.output.suffix.lower() in OF_TABLES:
+        raise ValueError(
+            f"{options.output}: OUT is named as a table, and would be a compressed graph; name it "
+            "otherwise, as graph.glp. To get edges back: CompressedGraph.open(path).to_graph()"
+            ".edges() in Python"
+        )
     begin = time.perf_counter()
     graph = edge_files.read_graph(
         options, weight=options.weight, directed=options.directed,
