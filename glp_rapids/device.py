@@ -187,8 +187,8 @@ def noted(dtype: str, condition: str, name: str) -> Any:
     """Compile what sets ``found[0]`` to 1 if a condition holds of one ``value`` of an array."""
     import cupy
 
-    noting = f"if ({condition}) found[0] = 1"
-    return cupy.ElementwiseKernel(f"{dtype} value", "raw int32 found", noting, name)
+    operation = f"if ({condition}) found[0] = 1"
+    return cupy.ElementwiseKernel(f"{dtype} value", "raw int32 found", operation, name)
 
 
 def gpu_of(data: Any) -> int | None:

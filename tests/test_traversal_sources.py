@@ -199,6 +199,7 @@ def test_a_summary_has_no_rows_for_what_was_not_reached():
 def test_a_table_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
     edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
     assert len(multi_source_bfs(edges, [1, 2, 3])) == 9
+    monkeypatch.setattr(multi_source, "BETWEEN_LOOKS", 1)
     monkeypatch.setattr(multi_source, "memory_free", lambda device: 9 * 36 - 1)
     with pytest.raises(MemoryError, match=r"reach 9 vertices.* about 324 bytes more.*summary=True"):
         multi_source_bfs(edges, [1, 2, 3])

@@ -106,7 +106,7 @@ def structural_diversity(
     Notes
     -----
     All ego-networks together have three edges for every triangle of the graph: O(m ** 1.5) time to
-    find them, which is all that components take; cores up to ten times as much, in dense ones, a
+    find them, which is all that components take; cores more, in dense ones many times as much; a
     truss O(s ** 1.5) for an ego-network of s edges. Several GPUs share the vertices out by this
     cost, the largest first, and steal from one another (Huang et al.).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _MENDS = {
 }
 _TOO_SMALL = "a GPU takes float32 below 1.2e-38 for 0; cast to float64, or multiply all of them"
 SUBNORMALS = np.uint32(0x7FFFFF)  # so many float32 are
+LOOKED_THROUGH = 1 << 16  # items, for one to show in a message
 
 
 def checked_weights(
@@ -94,9 +96,10 @@ def _checked(column, label, first_row, place_of):
 
 
 def _first_odd(column: Column) -> tuple[int, Any]:
-    """Find the first text or object that is no number, or one beyond int64; its row, too."""
+    """Find among the first what is no number, or one beyond int64, and its row."""
     texts = pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)
-    for row, item in enumerate([] if kinds.is_cudf(column, "Series") or not texts else column):
+    first = [] if kinds.is_cudf(column, "Series") or not texts else islice(column, LOOKED_THROUGH)
+    for row, item in enumerate(first):
         if isinstance(item, int) and not isinstance(item, bool):
             odd = not -(2**63) <= item < 2**63
         elif isinstance(item, str):

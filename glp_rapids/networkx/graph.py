@@ -135,7 +135,8 @@ class Graph:
     def spare(self, name: str, value: Any, dtype: Any) -> Iterator[np.ndarray]:
         """Lend an array that is ``value`` at all nodes, to a search that leaves it so.
 
-        To fill one takes longer than most searches of a few nodes. One that fails keeps its own.
+        To fill one takes longer than most searches of a few nodes. One that fails keeps its own; of
+        those of many threads two stay, as many as one search takes.
         """
         lent = self._spare.setdefault((name, np.dtype(dtype)), [])
         try:
@@ -143,7 +144,8 @@ class Graph:
         except IndexError:
             array = np.full(len(self), value, dtype)
         yield array
-        lent.append(array)
+        if len(lent) < 2:
+            lent.append(array)
 
     def weights_along(self, weight: Hashable, *, reverse: bool = False) -> np.ndarray:
         """Return an attribute in the order of ``successors``, or of ``predecessors``.

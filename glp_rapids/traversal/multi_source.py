@@ -15,6 +15,7 @@ from glp_rapids.traversal.search import Search, check_unreachable, depth_of
 
 Array = Any
 BYTES_A_ROW = 36  # that the table takes while it is made, beside what was found
+BETWEEN_LOOKS = 1 << 20  # rows; to look what is free takes 0.2 ms
 
 
 @guarded
@@ -115,7 +116,7 @@ def _summary(search: Search, starts: Array, batches: Any, unreachable: Unreachab
 
 
 def _distances(search: Search, starts: Array, batches: Any, unreachable: Unreachable) -> Frame:
-    xp, graph, done, number = array_module(starts), search.graph, 0, 0
+    xp, graph, done, number, looked = array_module(starts), search.graph, 0, 0, 0
     parts: tuple[list, ...] = ([], [], [])
     for distance, _ in batches:
         rows, n = distance.shape
@@ -127,6 +128,9 @@ def _distances(search: Search, starts: Array, batches: Any, unreachable: Unreach
             part.append(values)
         done += rows
         number += places.size
+        if number - looked < BETWEEN_LOOKS:
+            continue
+        looked = number
         if (needed := number * BYTES_A_ROW) > (free := memory_free(graph.device)):
             raise LackOfMemory(
                 f"sources: the searches from {done:,} of them reach {number:,} vertices, of which "
