@@ -1,6 +1,8 @@
 """What compiled code is kept under: everything that it reads, and nothing else."""
 
+import dis
 import enum
+import inspect
 import math
 import os
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from numba import njit, vectorize
 
 import glp_rapids
+from glp_rapids.jit import fingerprint as fingerprints
 from glp_rapids.jit.fingerprint import fingerprint
 from glp_rapids.jit.target import made_of
 
@@ -240,3 +243,43 @@ def test_only_what_a_function_looks_up_in_its_module_counts(monkeypatch):
     assert fingerprint(nested) != before[1]
     monkeypatch.setitem(globals(), "Kind", enum.IntEnum("Kind", {"PLAIN": 2}))
     assert fingerprint(of_kind) != before[0]
+
+
+def looked_up(code):
+    """The names that `dis` says a function, and those inside it, look up in its module."""
+    names = set()
+    for step in dis.get_instructions(code):
+        if isinstance(step.argval, types.CodeType):
+            names |= looked_up(step.argval)
+        elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(step.argval)
+    return names
+
+
+@pytest.mark.parametrize("module", [dis, enum, inspect, subprocess], ids=lambda one: one.__name__)
+def test_operations_and_names_are_those_that_dis_finds(module):
+    """Some of these functions have more than 256 constants or names, classes, and jumps far."""
+    whole = compile(inspect.getsource(module), module.__name__, "exec")
+    codes = [whole]
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+        read = list(fingerprints._steps(code))
+        assert [operation for operation, _ in read] == [step.opcode for step in steps]
+        assert [number for _, number in read if number] == [step.arg for step in steps if step.arg]
+        assert fingerprints.global_names(code) == tuple(sorted(looked_up(code)))
+    assert len(codes) > 40
+
+
+def test_docstrings_and_names_of_parameters_do_not_count():
+    def plain(label, votes):
+        return label if votes > 300 else None
+
+    def renamed(one, other):
+        """Say something."""
+        return one if other > 300 else None
+
+    def different(label, votes):
+        return label if votes > 301 else None
+
+    assert fingerprint(plain) == fingerprint(renamed) != fingerprint(different)

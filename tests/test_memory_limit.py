@@ -216,6 +216,15 @@ def test_the_error_says_by_how_much_and_what_to_do(monkeypatch):
         assert "\n" not in str(caught.value)
 
 
+def test_the_error_names_the_way_that_takes_the_least():
+    # strips of a small graph take more for Python's own objects than they save
+    edges = pd.DataFrame({"src": [0, 1, 2, 3], "dst": [1, 2, 3, 4]})
+    with pytest.raises(LackOfMemory, match=r"'plain' takes [\d,]+ at the least"):
+        label_propagation(edges, device="cpu", memory_limit=5_000)
+    lacking = lack(label_propagation, edges, device="cpu", memory_limit=5_000)
+    label_propagation(edges, device="cpu", memory_limit=5_000 + lacking)
+
+
 def test_a_limit_below_labels_is_refused_before_anything_is_made(monkeypatch):
     monkeypatch.setattr(glp_rapids.propagation.run, "initial_state", None)
     graph = large(directed=True)

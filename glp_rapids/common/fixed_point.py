@@ -47,7 +47,8 @@ def real_of_fixed(votes, scale):
 def fixed_point_scale(largest: float, terms: int) -> float:
     """Find the largest power of two by which ``terms`` votes of ``largest`` sum within 2**62.
 
-    Both arguments are order-free facts of the graph, so every engine finds the same scale.
+    Both arguments are facts of the graph, in whatever order its edges come. Engines may take
+    another scale, of at least 1, for votes that are whole: those are exact by any.
     """
     bound = float(largest) * max(int(terms), 1)
     if bound <= 0:
@@ -72,9 +73,10 @@ def as_fixed_point(values: Array, exponent: int | None) -> Array:
 
 
 def all_whole(values: Array) -> bool:
-    """Tell whether all of an array are whole numbers; most that are not begin with one that is not.
+    """Tell whether all of an array are known to be whole numbers.
 
-    Of many in host memory nobody looks at all: the answer is no.
+    Most arrays that are not show it at their beginning. Of many numbers in host memory nobody looks
+    at all: the answer is no.
     """
     if values.dtype.kind != "f":
         return True

@@ -100,7 +100,7 @@ def _split(keys: Array, bits: int, number_of_vertices: int) -> tuple[Array, Arra
     indices = xp.empty(keys.size, dtype=index_dtype(number_of_vertices))
     xp.bitwise_and(keys, np.uint64((1 << bits) - 1), out=indices, casting="unsafe")
     indptr = xp.empty(number_of_vertices + 1, dtype=np.int64)
-    first = xp.arange(number_of_vertices, dtype=np.uint64) << np.uint64(bits)
+    first = xp.left_shift(xp.arange(number_of_vertices, dtype=np.uint64), np.uint64(bits))
     indptr[:-1] = xp.searchsorted(keys, first)
     indptr[-1] = keys.size
     return indptr, indices

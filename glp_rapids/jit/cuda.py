@@ -263,6 +263,9 @@ def kernel(function: Callable, digest: str, program: Any = None, **options: Any)
     from numba.cuda.dispatcher import CUDACache
 
     class DigestCache(KeptCode, CUDACache):
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            return self._load_overload(sig, target_context)  # without what only compiling needs
+
         def _index_key(self, sig: Any, codegen: Any) -> tuple:
             capability = cuda.get_current_device().compute_capability
             return (text_of_types(sig), codegen.magic_tuple(), capability, digest)

@@ -144,12 +144,14 @@ class Budget:
             return Chosen(self.ways[0], workload, max(taken, self.making))
         plans = _plans()
         sizes, lists = plans.sizes_of(workload, traits), _taken(self.graph, workload)
+        totals, largest = [], partial(plans.largest_class_of, workload)
         for way in self.ways:
-            largest = partial(plans.largest_class_of, workload)
             total = total_of(way, sizes, largest, lists, state, self.limit)
             if total.fits:
                 predicted = max(total.size, self.making)
                 return Chosen(way, replace(workload, memory=total.memory), predicted)
+            totals.append((total, way))
+        total, way = min(totals, key=lambda one: one[0].size)
         longest = sizes.longest_row * sizes.bytes_an_entry if WAYS[way].streamed else 0
         arrays = plans.need_of(way, sizes, largest, total.memory).least
         parts = {

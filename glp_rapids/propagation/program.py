@@ -161,7 +161,7 @@ class Traits:
     trusted: bool  # the functions are this package's own
     real_amounts: bool = False
     real_scores: bool = False
-    small_sums: bool = False  # of whole amounts: 32 bits hold those of every vertex
+    small_sums: bool = False  # all votes are whole, and 32 bits hold their sum at every vertex
 
     @property
     def narrow_votes(self) -> bool:
