@@ -1,9 +1,12 @@
 """The NetworkX backend as NetworkX finds and calls it, graphs for it, and what answers must be."""
 
 import importlib.metadata
+import math
 import random
 import tomllib
+import warnings
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import networkx as nx
@@ -16,6 +19,40 @@ from glp_rapids.networkx.info import info
 LABELS = ("fast_label_propagation_communities", "asyn_lpa_communities")
 NAMES = ("label_propagation_communities", *LABELS)
 CLASSES = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
+# with the arguments behind the graph and the node
+FROM_A_NODE = (
+    ("single_source_shortest_path_length",),
+    ("single_source_shortest_path_length", 1.5),
+    ("single_source_shortest_path",),
+    ("single_source_shortest_path", 2),
+    ("single_target_shortest_path_length",),
+    ("single_target_shortest_path", math.inf),
+    ("single_source_dijkstra",),
+    ("single_source_dijkstra", None, 2),
+    ("single_source_dijkstra", None, 1.75, "weight"),
+    ("single_source_dijkstra", None, -1),
+    ("single_source_dijkstra", None, True),
+    ("single_source_dijkstra_path_length", False),
+    ("single_source_dijkstra", None, math.nan),
+    ("single_source_dijkstra", None, 2.5, None),
+    ("single_source_dijkstra_path", 3),
+    ("single_source_dijkstra_path_length",),
+    ("single_source_dijkstra_path_length", None, "absent"),
+    ("bfs_edges",),
+    ("bfs_edges", True),
+    ("bfs_edges", False, 2),
+    ("bfs_edges", False, 0),
+    ("bfs_tree",),
+    ("bfs_tree", True, 1),
+    ("bfs_predecessors",),
+    ("bfs_predecessors", 1),
+    ("bfs_successors",),
+    ("bfs_layers",),
+    ("descendants_at_distance", 2),
+    ("descendants_at_distance", 0),
+    ("descendants_at_distance", -1),
+    ("descendants_at_distance", 1.5),
+)
 ROOT = Path(__file__).parents[1]
 
 
@@ -79,6 +116,45 @@ def awkward(create_using, seed, nodes=60, edges=110):
         graph.add_edge(*ends, **({} if weight is None else {"weight": weight}))
     graph.add_edge(names[5], names[5], weight=3)
     return graph
+
+
+def plain(value):
+    """A result as lists and tuples, so that order counts."""
+    if isinstance(value, Mapping):
+        return [(key, plain(one)) for key, one in value.items()]
+    if isinstance(value, nx.Graph):
+        return list(value), list(value.edges(data=True))
+    if isinstance(value, tuple | list):
+        return type(value)(plain(one) for one in value)
+    return [plain(one) for one in value] if hasattr(value, "__next__") else value
+
+
+def outcome(call, *arguments, **options):
+    """What a function returns, in its order, or what it raises, and in which words."""
+    try:
+        with warnings.catch_warnings():  # NetworkX 3.7 deprecates some of its functions
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return plain(call(*arguments, **options))
+    except (nx.NetworkXException, ValueError, TypeError, KeyError) as error:
+        return type(error), error.args
+
+
+def agree(graph, there, name, *arguments):
+    ours = outcome(getattr(BackendInterface, name), there, *arguments)
+    assert ours == outcome(getattr(nx, name).orig_func, graph, *arguments), (name, arguments)
+
+
+def agree_on_structure(graph, there):
+    kind = "weakly_connected" if graph.is_directed() else "connected"
+    agree(graph, there, f"{kind}_components")
+    agree(graph, there, f"number_{kind}_components")
+    agree(graph, there, f"is_{kind}")
+    for options in ((), (None, False), (None, True, None, True), (2, True, None, False, 5)):
+        theirs = nx.betweenness_centrality(graph, *options) if len(graph) > 2 else {}
+        if theirs:
+            ours = BackendInterface.betweenness_centrality(there, *options)
+            assert list(ours) == list(theirs)
+            assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 def parts(graph, count, seed):

@@ -3,8 +3,6 @@
 import json
 import math
 import random
-import warnings
-from collections.abc import Mapping
 from itertools import product
 
 import networkx as nx
@@ -15,47 +13,21 @@ from cases import exhaustive, some, turns
 from graphs import GRAPHS, edge_frames
 from hypothesis import given
 from hypothesis import strategies as st
-from networkx_graphs import CLASSES, awkward, convert
+from networkx_graphs import (
+    CLASSES,
+    FROM_A_NODE,
+    agree,
+    agree_on_structure,
+    awkward,
+    convert,
+    outcome,
+)
 
 from glp_rapids.networkx import searches
 from glp_rapids.networkx.backend import BackendInterface
 
 _registered = networkx_graphs.registered  # a fixture
 
-# with the arguments behind the graph and the node
-FROM_A_NODE = (
-    ("single_source_shortest_path_length",),
-    ("single_source_shortest_path_length", 1.5),
-    ("single_source_shortest_path",),
-    ("single_source_shortest_path", 2),
-    ("single_target_shortest_path_length",),
-    ("single_target_shortest_path", math.inf),
-    ("single_source_dijkstra",),
-    ("single_source_dijkstra", None, 2),
-    ("single_source_dijkstra", None, 1.75, "weight"),
-    ("single_source_dijkstra", None, -1),
-    ("single_source_dijkstra", None, True),
-    ("single_source_dijkstra_path_length", False),
-    ("single_source_dijkstra", None, math.nan),
-    ("single_source_dijkstra", None, 2.5, None),
-    ("single_source_dijkstra_path", 3),
-    ("single_source_dijkstra_path_length",),
-    ("single_source_dijkstra_path_length", None, "absent"),
-    ("bfs_edges",),
-    ("bfs_edges", True),
-    ("bfs_edges", False, 2),
-    ("bfs_edges", False, 0),
-    ("bfs_tree",),
-    ("bfs_tree", True, 1),
-    ("bfs_predecessors",),
-    ("bfs_predecessors", 1),
-    ("bfs_successors",),
-    ("bfs_layers",),
-    ("descendants_at_distance", 2),
-    ("descendants_at_distance", 0),
-    ("descendants_at_distance", -1),
-    ("descendants_at_distance", 1.5),
-)
 BETWEEN_TWO = (
     ("bidirectional_shortest_path",),
     ("has_path",),
@@ -76,32 +48,6 @@ OF_ALL = (
     ("shortest_path",),
     ("shortest_path_length", None, None, "weight"),
 )
-
-
-def plain(value):
-    """A result as lists and tuples, so that order counts."""
-    if isinstance(value, Mapping):
-        return [(key, plain(one)) for key, one in value.items()]
-    if isinstance(value, nx.Graph):
-        return list(value), list(value.edges(data=True))
-    if isinstance(value, tuple | list):
-        return type(value)(plain(one) for one in value)
-    return [plain(one) for one in value] if hasattr(value, "__next__") else value
-
-
-def outcome(call, *arguments):
-    """What a function returns, in its order, or what it raises, and in which words."""
-    try:
-        with warnings.catch_warnings():  # NetworkX 3.7 deprecates some of its functions
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return plain(call(*arguments))
-    except (nx.NetworkXException, ValueError, TypeError, KeyError) as error:
-        return type(error), error.args
-
-
-def agree(graph, there, name, *arguments):
-    ours = outcome(getattr(BackendInterface, name), there, *arguments)
-    assert ours == outcome(getattr(nx, name).orig_func, graph, *arguments), (name, arguments)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +151,20 @@ def _lightest(graph):
     return simple
 
 
+@pytest.mark.parametrize("create_using", CLASSES)
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_are_in_the_order_of_neighbours(create_using, seed):
+    graph = awkward(create_using, seed, nodes=25, edges=20 + 20 * seed)
+    there, nodes = convert(graph, "weight"), list(graph)
+    lightest = _lightest(graph)
+    for reverse, rows in ((False, there.successors), (True, there.predecessors)):
+        weights = there.weights_along("weight", reverse=reverse)
+        source = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr))
+        for here, other, weight in zip(source, rows.indices, weights.tolist(), strict=True):
+            ends = (nodes[other], nodes[here]) if reverse else (nodes[here], nodes[other])
+            assert lightest.edges[ends]["weight"] == weight
+
+
 def as_networkx(graph, directed=False, **options):
     """One of `GRAPHS` as a networkx graph of parallel edges."""
     source = options.get("source", ["src"])
@@ -244,20 +204,7 @@ def _agree_on(graph, nodes):
                 agree(graph, there, name, node, *others)
         for name, *others in BETWEEN_TWO:
             agree(graph, there, name, node, list(graph)[-1], *others)
-    _agree_on_structure(graph, there)
-
-
-def _agree_on_structure(graph, there):
-    kind = "weakly_connected" if graph.is_directed() else "connected"
-    agree(graph, there, f"{kind}_components")
-    agree(graph, there, f"number_{kind}_components")
-    agree(graph, there, f"is_{kind}")
-    for options in ((), (None, False), (None, True, None, True), (2, True, None, False, 5)):
-        theirs = nx.betweenness_centrality(graph, *options) if len(graph) > 2 else {}
-        if theirs:
-            ours = BackendInterface.betweenness_centrality(there, *options)
-            assert list(ours) == list(theirs)
-            assert ours == pytest.approx(theirs, rel=1e-12, abs=1e-12, nan_ok=True)
+    agree_on_structure(graph, there)
 
 
 @pytest.mark.parametrize("create_using", CLASSES)
@@ -268,7 +215,7 @@ def test_components_and_betweenness_are_as_in_networkx(create_using):
         draw = random.Random(nodes)
         graph.add_edges_from([draw.choices(list(graph), k=2) for _ in range(edges)])
         there = convert(graph)
-        _agree_on_structure(graph, there)
+        agree_on_structure(graph, there)
         if nodes and not graph.is_directed():
             agree(graph, there, "node_connected_component", "0")
             agree(graph, there, "node_connected_component", "stranger")

@@ -142,7 +142,8 @@ class Graph:
         try:
             array = lent.pop()
         except IndexError:
-            array = np.full(len(self), value, dtype)
+            # zeros come from the system as they are, and are written when they are read
+            array = np.full(len(self), value, dtype) if value else np.zeros(len(self), dtype)
         yield array
         if len(lent) < 2:
             lent.append(array)
@@ -154,13 +155,37 @@ class Graph:
         """
         reverse = reverse and self._directed
         if (weight, reverse) not in self._along:
-            indptr, neighbours = self.predecessors if reverse else self.successors
-            rows = self.csr(weight, shortest=True, device="cpu").rows("in" if reverse else "out")
-            source = np.repeat(np.arange(len(self)), np.diff(indptr))
-            along = np.empty(neighbours.size, rows.weights.dtype)
-            along[np.lexsort((neighbours, source))] = rows.weights
-            self._along[weight, reverse] = along
+            along = self._along_simple if not self.is_multigraph() else self._along_lightest
+            self._along[weight, reverse] = along(weight, reverse)
         return self._along[weight, reverse]
+
+    def _along_simple(self, weight: Hashable, reverse: bool) -> np.ndarray:
+        # without a CSR graph, which takes .4 ms to build, ten times a search of a small graph
+        weights = self.weights[weight]
+        if self._directed and not reverse:
+            return weights
+        along = np.empty(self.successors.indices.size, weights.dtype)
+        if self._directed:
+            indptr, source = self.predecessors
+            destination = np.repeat(np.arange(len(self)), np.diff(indptr))
+            along[np.lexsort((destination, source))] = weights[np.lexsort(self.edges()[::-1])]
+            return along
+        indptr, destination = self.successors
+        source = np.repeat(np.arange(len(self)), np.diff(indptr))
+        along[source <= destination] = weights
+        there, back = (np.flatnonzero(one) for one in (source < destination, source > destination))
+        there = there[np.lexsort((destination[there], source[there]))]
+        back = back[np.lexsort((source[back], destination[back]))]
+        along[back] = along[there]
+        return along
+
+    def _along_lightest(self, weight: Hashable, reverse: bool) -> np.ndarray:
+        indptr, neighbours = self.predecessors if reverse else self.successors
+        rows = self.csr(weight, shortest=True, device="cpu").rows("in" if reverse else "out")
+        source = np.repeat(np.arange(len(self)), np.diff(indptr))
+        along = np.empty(neighbours.size, rows.weights.dtype)
+        along[np.lexsort((neighbours, source))] = rows.weights
+        return along
 
     def csr(
         self,

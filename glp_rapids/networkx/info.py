@@ -37,7 +37,7 @@ Needs weights that are the values of an edge attribute, not of a function, and n
 infinite nor NaN; NetworkX searches other graphs itself."""
 
 SEARCH = """\
-Edges and their order are NetworkX's. The search is made as a whole when the first is asked for.
+Edges and their order are NetworkX's. The search goes a little farther than is asked for.
 Computed on a core of the CPU. Needs `sort_neighbors=None`."""
 
 COMPONENTS = """\

@@ -24,39 +24,109 @@ jit = kept(error_model="numpy")
 
 
 @jit
-def breadth_first(indptr, neighbours, starts, depth, seen, order, parent, ends, stop):
+def breadth_first(
+    indptr, neighbours, starts, depth, most, whole, seen, order, parent, ends, state, stop
+):
     """List in ``order`` who is found from different ``starts``, level after level.
 
-    ``ends[d]`` becomes where the vertices of distance ``d`` end. ``parent``: who found each in
-    ``order``; `NOBODY` for the starts. ``seen`` is 0 everywhere, and again afterwards. Returns the
-    number of levels.
+    Ends once ``most`` vertices are found, at the end of their level if it is to be ``whole``; the
+    next call goes on from there. ``ends[d]`` becomes where the vertices of distance ``d`` end.
+    ``parent``: who found each in ``order``; `NOBODY` for the starts. ``seen`` is 0 everywhere
+    before, and again when nobody is left.
+
+    ``state``, at first 0: whose neighbours are looked at, from which on, how many vertices are
+    found, at which level the search is, and 1 when nobody is left.
     """
-    tail = np.int64(0)
-    for i in range(starts.size):
-        order[tail], parent[tail] = starts[i], NOBODY
-        seen[U64(starts[i])] = 1
-        tail += 1
-    head = level = np.int64(0)
-    ends[0] = tail
-    stopped = False
-    while head < tail and level < depth and not stopped:
-        end = tail
-        while head < end and not stopped:
+    head, entry, tail, level = state[0], state[1], state[2], state[3]
+    if tail == 0:
+        for i in range(starts.size):
+            order[tail], parent[tail] = starts[i], NOBODY
+            seen[U64(starts[i])] = 1
+            tail += 1
+        ends[0] = tail
+    limit = np.int64(-1) if whole else np.int64(most)
+    full = stopped = False
+    while head < tail and level < depth and not full and not stopped:
+        end = ends[level]
+        while head < end and not full and not stopped:
             stopped = head & LOOK == 0 and stop[0] != 0
             u = U64(order[U64(head)])
-            head += 1
-            for p in range(indptr[u], indptr[u + ONE]):
+            p, last = indptr[u] + entry, indptr[u + ONE]
+            while p < last:
                 v = U64(neighbours[U64(p)])
+                p += 1
                 if seen[v] == 0:
                     seen[v] = 1
                     order[U64(tail)], parent[U64(tail)] = v, u
                     tail += 1
-        if tail > end:
-            level += 1
-            ends[level] = tail
-    for i in range(tail):
-        seen[U64(order[U64(i)])] = 0
-    return level + 1
+                    if tail == limit:
+                        full = True
+                        break
+            entry = np.int64(0)
+            if p < last:
+                entry = p - indptr[u]
+            else:
+                head += 1
+        if head == end:
+            if tail > end:
+                level += 1
+                ends[level] = tail
+            full = tail >= most
+    state[0], state[1], state[2], state[3] = head, entry, tail, level
+    if head == tail or level >= depth:
+        state[4] = 1
+        for i in range(tail):
+            seen[U64(order[U64(i)])] = 0
+
+
+@jit
+def components(
+    indptr, neighbours, in_indptr, in_neighbours, directed, most, seen, order, ends, state, stop
+):
+    """List in ``order`` the vertices component after component, each as a search finds them.
+
+    Components come by their first vertices; ``ends[c]`` becomes where one ends. Ends with the
+    component in which ``most`` vertices are reached; the next call goes on behind it. ``seen`` is 0
+    everywhere before, and again when no vertex is left.
+
+    ``state``, at first 0: the vertex to look at, how many vertices and components are listed, and 1
+    when no vertex is left.
+    """
+    first, tail, number = state[0], state[1], state[2]
+    n = seen.size
+    stopped = False
+    while first < n and tail < most and not stopped:
+        stopped = first & LOOK == 0 and stop[0] != 0
+        if seen[U64(first)] == 0:
+            seen[U64(first)] = 1
+            head = tail
+            order[U64(tail)] = first
+            tail += 1
+            while head < tail and not stopped:
+                stopped = head & LOOK == 0 and stop[0] != 0
+                u = U64(order[U64(head)])
+                head += 1
+                for p in range(indptr[u], indptr[u + ONE]):
+                    v = U64(neighbours[U64(p)])
+                    if seen[v] == 0:
+                        seen[v] = 1
+                        order[U64(tail)] = v
+                        tail += 1
+                if directed:
+                    for p in range(in_indptr[u], in_indptr[u + ONE]):
+                        v = U64(in_neighbours[U64(p)])
+                        if seen[v] == 0:
+                            seen[v] = 1
+                            order[U64(tail)] = v
+                            tail += 1
+            ends[number] = tail
+            number += 1
+        first += 1
+    state[0], state[1], state[2] = first, tail, number
+    if tail == n:
+        state[3] = 1
+        for i in range(n):
+            seen[i] = 0
 
 
 @jit

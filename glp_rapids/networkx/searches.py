@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -24,6 +25,7 @@ from glp_rapids.traversal.sssp import sssp
 NO_LIMIT = 1 << 62
 SHORT = 1 << 20  # entries that are read within milliseconds
 AROUND = 1 << 14  # nodes of a large graph that a heap settles within milliseconds
+AT_FIRST, AT_ONCE = 64, 1 << 16  # nodes that a generator finds before it is asked for them
 EXACT = 2**53  # below it float64 holds every integer
 
 
@@ -94,10 +96,6 @@ class Tree:
             paths[node] = [node, *paths[parent]] if reverse else [*paths[parent], node]
         return paths
 
-    def edges(self) -> Iterator[tuple]:
-        """Return the edges over which nodes were found from a single start."""
-        return zip(self.parents(), self.nodes[1:], strict=True)
-
     def parents(self) -> list:
         """Return who found each node but the starts."""
         return self.graph.objects[self.parent[self._starts :]].tolist()
@@ -107,6 +105,14 @@ class Tree:
         place, found = self._place(node), np.empty_like(self.order)
         size = _kernels().walk_back(self.order, self.parent, place, found)
         return self.graph.objects[found[:size][::-1]].tolist()
+
+
+def _prepared(graph: Graph, starts: Iterable, reverse: bool) -> tuple:
+    rows = graph.predecessors if reverse else graph.successors
+    places = np.array([graph.position[node] for node in starts], rows.indices.dtype)
+    size, kind = len(graph), rows.indices.dtype
+    order, parent, ends = np.empty(size, kind), np.empty(size, kind), np.empty(size + 1, np.int64)
+    return rows, places, order, parent, ends, np.zeros(5, np.int64)
 
 
 def levels(
@@ -121,16 +127,65 @@ def levels(
     ends : array
         Where in ``order`` the nodes of each distance end.
     """
-    rows = graph.predecessors if reverse else graph.successors
-    places = np.array([graph.position[node] for node in starts], rows.indices.dtype)
-    size, kind = len(graph), rows.indices.dtype
-    order, parent, ends = np.empty(size, kind), np.empty(size, kind), np.empty(size + 1, np.int64)
+    rows, places, order, parent, ends, state = _prepared(graph, starts, reverse)
+    kernel = _kernels().breadth_first
     with graph.spare("seen", 0, np.uint8) as seen:
-        found = _run(
-            graph, _kernels().breadth_first, *rows, places, depth, seen, order, parent, ends
-        )
-    ends = ends[:found].copy()
-    return order[: ends[-1]].copy(), parent[: ends[-1]].copy(), ends
+        _run(graph, kernel, *rows, places, depth, NO_LIMIT, True, seen, order, parent, ends, state)
+    _, _, found, level, _ = state.tolist()
+    return order[:found].copy(), parent[:found].copy(), ends[: level + 1].copy()
+
+
+def found_by_and_by(
+    graph: Graph, source: Hashable, depth: int, *, reverse: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Iterate over the positions of who is found from a node, and by whom, some at a time.
+
+    Who takes ten edges does not wait for a search of a million nodes.
+    """
+    rows, places, order, parent, ends, state = _prepared(graph, [source], reverse)
+    kernel, before, most = _kernels().breadth_first, 1, AT_FIRST
+    with graph.spare("seen", 0, np.uint8) as seen:
+        while not state[4]:
+            _run(graph, kernel, *rows, places, depth, most, False, seen, order, parent, ends, state)
+            found = int(state[2])
+            if found > before:
+                yield order[before:found], parent[before:found]
+            before, most = found, found + min(found, AT_ONCE)
+
+
+def layers(graph: Graph, starts: Iterable, depth: int) -> Iterator[list]:
+    """Iterate over the nodes at each distance from some; of large levels no more than is asked."""
+    rows, places, order, parent, ends, state = _prepared(graph, starts, False)
+    kernel, most, done = _kernels().breadth_first, AT_FIRST, 0
+    with graph.spare("seen", 0, np.uint8) as seen:
+        while not state[4]:
+            _run(graph, kernel, *rows, places, depth, most, True, seen, order, parent, ends, state)
+            begin, found, level = int(ends[done - 1]) if done else 0, int(state[2]), int(state[3])
+            nodes = graph.objects[order[begin:found]].tolist()
+            cuts = [begin, *ends[done : level + 1].tolist()]
+            for first, last in pairwise(cuts):
+                yield nodes[first - begin : last - begin]
+            done, most = level + 1, found + min(found, AT_ONCE)
+
+
+def parts(graph: Graph, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Iterate over the positions of all nodes, component after component, some at a time.
+
+    Edges have no direction. With the positions come the places where each component ends; the
+    first time there are as many as it takes to have ``most`` nodes.
+    """
+    kind = graph.successors.indices.dtype
+    order, ends = np.empty(len(graph), kind), np.empty(len(graph), np.int64)
+    state, directed, before, done = np.zeros(4, np.int64), graph.is_directed(), 0, 0
+    with graph.spare("seen", 0, np.uint8) as seen:
+        while before < len(graph):
+            _run(
+                graph, _kernels().components, *graph.successors, *graph.predecessors, directed,
+                most, seen, order, ends, state,
+            )  # fmt: skip
+            _, found, number, _ = state.tolist()
+            yield order[before:found], ends[done:number] - before
+            before, done, most = found, number, found + min(found, AT_ONCE)
 
 
 def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
@@ -142,7 +197,9 @@ def _run(graph: Graph, kernel: Callable, *arguments: Any) -> Any:
 def breadth_first(graph: Graph, starts: Iterable, depth: int, *, reverse: bool = False) -> Tree:
     """Search by number of edges, from different nodes."""
     order, parent, ends = levels(graph, starts, depth, reverse=reverse)
-    distance = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
+    sizes = ends.copy()
+    sizes[1:] -= ends[:-1]
+    distance = np.arange(ends.size).repeat(sizes)
     return Tree(graph, order, parent, distance, int(ends[0]))
 
 

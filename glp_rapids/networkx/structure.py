@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 import numpy as np
 from networkx.utils import create_py_random_state, not_implemented_for
 
-from glp_rapids.networkx.communities import sets_of
 from glp_rapids.networkx.graph import Graph
-from glp_rapids.networkx.searches import NO_LIMIT, levels
-from glp_rapids.traversal import betweenness, components
+from glp_rapids.networkx.searches import AT_FIRST, NO_LIMIT, levels, parts
+from glp_rapids.traversal import betweenness
 
 
 def _parts(G: Graph) -> Iterator[set]:
     # a generator, as NetworkX's: nothing is done before the first is asked for
-    found = components.weakly_connected_components(G.csr(device="cpu"))
-    yield from sets_of(G, found["labels"].to_numpy())
+    for found, ends in parts(G, AT_FIRST):
+        nodes = G.objects[found].tolist()
+        for first, last in pairwise([0, *ends.tolist()]):
+            yield set(nodes[first:last])
 
 
 def _number(G: Graph) -> int:
-    found = components.weakly_connected_components(G.csr(device="cpu"))
-    return found.attrs["glp"]["components"]
+    return sum(ends.size for _, ends in parts(G, len(G)))
 
 
 def _is_one(G: Graph) -> bool:
     if not len(G):
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
-    return _number(G) == 1
+    first, _ = next(parts(G, 1))  # and no other, as NetworkX
+    return first.size == len(G)
 
 
 @not_implemented_for("directed")

@@ -1,7 +1,7 @@
 """NetworkX's searches by number of edges: arguments, results, their order and errors are its own.
 
-A generator of NetworkX is one here, and raises, as there, when it is asked first; it then searches
-to its end at once.
+A generator of NetworkX is one here, and raises, as there, when it is asked first; it searches a
+little farther than it is asked to, at most as far again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import networkx as nx
 import numpy as np
 
 from glp_rapids.networkx.graph import FROM_3_7, Graph
-from glp_rapids.networkx.searches import Tree, between, breadth_first, levels, steps_below
+from glp_rapids.networkx.searches import (
+    NO_LIMIT,
+    Tree,
+    between,
+    breadth_first,
+    found_by_and_by,
+    layers,
+    steps_below,
+)
 
 Sorting = Callable | None
 
@@ -94,12 +102,14 @@ def bidirectional_shortest_path(G: Graph, source: Hashable, target: Hashable) ->
     return between(G, source, target)
 
 
-def _grown(G: Graph, source: Hashable, depth_limit: float | None, *, reverse: bool = False) -> Tree:
+def _found(
+    G: Graph, source: Hashable, depth_limit: float | None, reverse: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Search for what is a generator in NetworkX."""
     if source not in G.position:
         kind = "digraph" if G.is_directed() else "graph"
         raise nx.NetworkXError(f"The node {source} is not in the {kind}.")
-    return breadth_first(G, [source], steps_below(depth_limit), reverse=reverse)
+    return found_by_and_by(G, source, steps_below(depth_limit), reverse=reverse)
 
 
 def _refuse(sort_neighbors: Sorting) -> None:
@@ -131,7 +141,8 @@ def bfs_edges(
 def _edges(
     G: Graph, source: Hashable, depth_limit: float | None, reverse: bool = False
 ) -> Iterator[tuple]:
-    yield from _grown(G, source, depth_limit, reverse=reverse).edges()
+    for found, found_by in _found(G, source, depth_limit, reverse):
+        yield from zip(G.objects[found_by].tolist(), G.objects[found].tolist(), strict=True)
 
 
 def bfs_tree(
@@ -182,17 +193,19 @@ def bfs_successors(
     return _families(G, source, depth_limit)
 
 
-def _families(
-    G: Graph, source: Hashable, depth_limit: float | None
-) -> Iterator[tuple[Any, list]]:
-    tree = _grown(G, source, depth_limit)
-    found_by, parents = tree.parent[1:], tree.parents()
-    if not parents:
-        yield source, []
-        return
-    firsts = np.flatnonzero(np.diff(found_by, prepend=-1))
-    for first, last in pairwise([*firsts.tolist(), len(parents)]):
-        yield parents[first], tree.nodes[first + 1 : last + 1]
+def _families(G: Graph, source: Hashable, depth_limit: float | None) -> Iterator[tuple[Any, list]]:
+    last, parent, children = G.position.get(source), source, []
+    for found, found_by in _found(G, source, depth_limit):
+        firsts = (np.flatnonzero(found_by[1:] != found_by[:-1]) + 1).tolist()
+        cuts, nodes = [0, *firsts, found.size], G.objects[found].tolist()
+        for place, cut in zip(found_by[cuts[:-1]].tolist(), pairwise(cuts), strict=True):
+            those = nodes[slice(*cut)]
+            if place != last:
+                yield parent, children
+                children = []
+            last, parent = place, G.nodes[place]
+            children += those
+    yield parent, children
 
 
 def bfs_layers(G: Graph, sources: Any) -> Iterator[list]:
@@ -211,13 +224,7 @@ def bfs_layers(G: Graph, sources: Any) -> Iterator[list]:
         if source not in G:
             raise nx.NetworkXError(f"The node {source} is not in the graph.")
     if first:
-        yield from _layers(G, first, None)
-
-
-def _layers(G: Graph, first: list, depth_limit: float | None) -> Iterator[list]:
-    order, _, ends = levels(G, first, steps_below(depth_limit))
-    for begin, end in pairwise([0, *ends.tolist()]):
-        yield G.objects[order[begin:end]].tolist()
+        yield from layers(G, first, NO_LIMIT)
 
 
 def descendants_at_distance(G: Graph, source: Hashable, distance: int) -> set:
@@ -233,7 +240,7 @@ def descendants_at_distance(G: Graph, source: Hashable, distance: int) -> set:
     """
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    for number, layer in enumerate(_layers(G, [source], distance)):
+    for number, layer in enumerate(layers(G, [source], steps_below(distance))):
         if number == distance:
             return set(layer)
     return set()
