@@ -86,5 +86,5 @@ def test_first_calls_are_timed_in_processes_of_their_own(monkeypatch):
     ((title, (row,)),) = tables_of("first-call", "--repeats", "1").items()
     assert title == "first call of a process on a CPU, seconds"
     assert row.pop("call") == "summing"
-    assert set(row) == {"compiled", "shipped", "cached"}
+    assert set(row) == {"compiled", "shipped", "cached", "imported"}
     assert all(0 < seconds < 60 for seconds in row.values())
