@@ -316,6 +316,9 @@ def test_what_to_leave_out_is_an_option():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device")
     said = "device='gpu': there is none; take 'cpu', or leave device=None; leave vertices out"
+    parser.add_argument("--memory-limit")
+    raised = "more than there are; raise memory_limit, or raise it"
+    assert _with_options(raised, parser) == raised.replace("memory_limit", "--memory-limit")
     assert _with_options(said, parser) == (
         "--device='gpu': there is none; take 'cpu', or leave --device out; leave vertices out"
     )

@@ -164,6 +164,7 @@ def _with_options(text: str, parser: argparse.ArgumentParser) -> str:
     named = {one.dest: one.option_strings[0] for one in parser._actions if one.option_strings}
     argument = r"(?:^|(?<=: ))(\w+)(?==| must )|(?<=has no option )'(\w+)'"
     text = re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
+    text = re.sub(r"(?<=raise )(\w+)", lambda found: named.get(found[0], found[0]), text)
     left_out = r"(?<=leave )(\w+)(?: out|=None)"
     return re.sub(left_out, lambda one: f"{named[one[1]]} out" if one[1] in named else one[0], text)
 
