@@ -37,6 +37,7 @@ COMMANDS = {
     "bench": "measure quality and speed, other libraries beside this one",
 }
 BAD_INPUT, CLOSED_PIPE = 2, 141  # the latter as shells have it of who ends by that signal
+NEAR = 0.75  # as alike, to 1, is an option that may have been meant; --start is not for --target
 # What the library advises for a frame, and what is the same in the file that the frame is of.
 IN_A_FILE = {
     r" with dropna\b": "",
@@ -219,8 +220,11 @@ def _unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
     from glp_rapids.common.checks import meant_by  # imports NumPy, which no help needs
 
     known = [name for action in parser._actions for name in action.option_strings]
-    meant = meant_by(words[0].partition("=")[0], known) if words[0].startswith("-") else None
-    hint = f"; did you mean {meant}?" if meant else ""
+    bare = [name.lstrip("-") for name in known]  # dashes, which all have, make none alike
+    meant = None
+    if words[0].startswith("-"):
+        meant = meant_by(words[0].partition("=")[0].lstrip("-"), bare, alike=NEAR)
+    hint = f"; did you mean {known[bare.index(meant)]}?" if meant else ""
     return f"unrecognized arguments: {' '.join(words)}{hint}"
 
 
