@@ -50,7 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--devices", type=int, nargs="+", metavar="N",
         help="numbers of the GPUs to share the work; default: the current one",
     )  # fmt: skip
-    edge_files.add_memory_limit(run, "what takes more is worked on in batches")
+    run.add_argument(
+        "--memory-limit", metavar="SIZE",
+        help="bytes, or such as 8GB or 512MiB, to work in besides the graph and the result; what "
+        "takes more is worked on in batches (default: what is free)",
+    )  # fmt: skip
     scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
