@@ -261,6 +261,7 @@ def test_who_records_warnings_of_a_command_still_does(tmp_path, capsys):
 
 def test_missing_file_and_unknown_format(tmp_path, capsys):
     assert "no such file" in fails(capsys, "label-propagation", tmp_path / "none.csv")
+    assert "-: stdin is not read; name a file, into" in fails(capsys, "label-propagation", "-")
     (tmp_path / "edges.docx").touch()
     assert "use a file named" in fails(capsys, "label-propagation", tmp_path / "edges.docx")
 
@@ -282,6 +283,10 @@ def test_without_pyarrow_parquet_names_the_mend(edges, tmp_path, monkeypatch, ca
     ("words", "said"),
     [
         (["--sorce", "from"], "unrecognized arguments: --sorce from; did you mean --source?"),
+        (["--undirected"], "unrecognized arguments: --undirected; did you mean --directed?"),
+        (["--outptu=x.csv"], "unrecognized arguments: --outptu=x.csv; did you mean --output?"),
+        (["--iterations", "9"], "unrecognized arguments: --iterations 9"),
+        (["--gpu"], "unrecognized arguments: --gpu"),
         (["--output=x.csv", "--tol=7"], "unrecognized arguments: --tol=7"),
         (["two.csv"], "unrecognized arguments: two.csv"),
     ],
@@ -316,6 +321,9 @@ def test_what_to_leave_out_is_an_option():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device")
     said = "device='gpu': there is none; take 'cpu', or leave device=None; leave vertices out"
+    parser.add_argument("--memory-limit")
+    raised = "more than there are; raise memory_limit, or raise it"
+    assert _with_options(raised, parser) == raised.replace("memory_limit", "--memory-limit")
     assert _with_options(said, parser) == (
         "--device='gpu': there is none; take 'cpu', or leave --device out; leave vertices out"
     )

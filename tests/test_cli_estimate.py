@@ -64,6 +64,13 @@ def test_an_estimate_of_layers_is_of_those_that_the_run_makes(words, gammas, cap
     pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected)
 
 
+def test_an_algorithm_is_named_as_commands_are_or_as_functions_are(capsys):
+    words = "estimate", "--sizes", 10**6, 10**7, "--algorithm"
+    for name in ("label-propagation", "layered-label-propagation", "speaker-listener"):
+        found = out(capsys, *words, name)
+        pd.testing.assert_frame_equal(found, out(capsys, *words, name.replace("-", "_")))
+
+
 @pytest.mark.parametrize("variant", ["classic", "layered", "speaker-listener"])
 def test_communities_under_a_limit_are_the_same(edges, capsys, variant):
     command = "label-propagation", edges, "--device", "cpu", "--variant", variant
@@ -119,6 +126,13 @@ def test_bad_input_is_said_in_one_line(arguments, words, capsys):
          "--initial is not for --variant speaker-listener"),
         (("label-propagation", "--memory-limit", "1GB", "--devices", "cpu", "cpu"), "leave it out"),
         (("label-propagation", "--way", "packed", "--devices", "cpu", "cpu"), "--way must be"),
+        (("label-propagation", "--way", "hybrid", "--device", "cpu"), "--way must be 'plain' or"),
+        (("label-propagation", "--initial", "short.csv"), "initial has no column 'partition'"),
+        (("diversity", "--k", "2", "--top", "0"), "--top must be at least 1, not 0"),
+        (("diversity", "--k", "1", "--model", "truss"), "at least 2 for --model truss, not 1"),
+        (("diversity", "--memory-limit", "abc"), "--memory-limit must be bytes"),
+        (("bfs", "--start", "1", "--depth-limit", "-1"), "--depth-limit must be at least 0"),
+        (("sssp", "--start", "1", "--cutoff", "-1"), "--cutoff must be at least 0"),
         (("estimate", "--algorithm", "nope"), "--algorithm must be one of"),
         (("estimate", "--algorithm", "propagate"), "program must be an instance"),
         (("estimate", "--memory-limit", "abc"), "--memory-limit must be bytes"),
@@ -128,9 +142,11 @@ def test_bad_input_is_said_in_one_line(arguments, words, capsys):
 def test_an_option_is_refused_before_a_long_file_is_read(command, words, tmp_path, capsys):
     (tmp_path / "edges.csv").write_bytes(b"src,dst\n\xff,1\n")  # which reading would refuse
     (tmp_path / "found.csv").write_bytes(b"\xff")
-    places = [tmp_path / word if word == "found.csv" else word for word in command[1:]]
+    (tmp_path / "short.csv").write_bytes(b"vertex,label,x\n1,2,3\n")
+    places = [tmp_path / word if word.endswith(".csv") else word for word in command[1:]]
     assert words in fails(capsys, command[0], tmp_path / "edges.csv", *places)
-    assert "is no text in UTF-8" in fails(capsys, command[0], tmp_path / "edges.csv")
+    start = ["--start", "1"] if command[0] in ("bfs", "sssp") else []
+    assert "is no text in UTF-8" in fails(capsys, command[0], tmp_path / "edges.csv", *start)
 
 
 def test_a_file_is_mapped_or_not(edges, capsys):

@@ -1,5 +1,6 @@
 """Frames of polars, pyarrow and dask: the same graph as the pandas frame they were made from."""
 
+import re
 import sys
 
 import numpy as np
@@ -215,6 +216,24 @@ def test_nested_ids_are_refused(ids):
     frame = pl.DataFrame if isinstance(ids, pl.Series) else pd.DataFrame
     with pytest.raises(TypeError, match="source column 'src'"):
         built(graph=frame({"src": ids, "dst": ids}))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"src": [1, None], "dst": [1, 2]}, "drop those rows with drop_nulls"),
+        ({"src": [1.5, 2.0], "dst": [1.5, 2.0]}, "cast them, as with cast(polars.Int64)"),
+        ({"src": ["a", "b"], "dst": [1, 2]}, "cast one of them with polars.Expr.cast"),
+        ({"src": [1], "dst": [2], "w": ["x"]}, "cast them with cast(polars.Float64)"),
+        ({"src": [1], "dst": [2], "w": [np.nan]}, "rows with drop_nulls and drop_nans, or fill"),
+    ],
+)
+def test_methods_of_polars_are_advised_for_its_frames(columns, words, lazy):
+    frame = pl.DataFrame(columns)
+    with pytest.raises((TypeError, ValueError), match=re.escape(words)) as caught:
+        built(graph=frame.lazy() if lazy else frame, weight="w" if "w" in columns else None)
+    assert "astype" not in str(caught.value)
 
 
 def test_polars_without_pyarrow(monkeypatch):

@@ -13,6 +13,11 @@ ROWS = "".join(f"{one},{one + 1}\n" for one in range(1, 60))
 WARNED = {
     "nothing": (ROWS + "1,NULL\n2,NULL\n", "column 'dst' has 'NULL' at row 59, which is an id"),
     "nothing among texts": ("a,b\nb,\\N\n", r"column 'dst' has '\\N' at row 1, which is an id"),
+    "what Python writes": (
+        ROWS + "nan,1\n2,nan\n3,null\n",
+        "column 'src' has 'nan' at row 59 and column 'dst' has 'nan' at row 60, which is an id as "
+        "any other here, and joins all that are in such rows (3 of 62); leave these rows out",
+    ),
     "a zero": (ROWS + "0012,5\n", "column 'src' has '0012' at row 59, where other ids are int"),
     "a sign": (ROWS + "7,+12\n", "column 'dst' has '+12' at row 59, where other ids are int"),
     "a second line of names": (ROWS + "src,dst\n", "has 'src' at row 59, where other ids are int"),
@@ -58,9 +63,30 @@ def test_usual_ids_are_not(tmp_path, name):
 
 def test_a_line_of_names_that_was_taken_for_an_edge(tmp_path, capsys):
     path = written(tmp_path, ROWS)
-    with pytest.warns(UserWarning, match="has 'src' at row 0, where other ids are integers"):
+    with pytest.warns(UserWarning, match="its first row has 'src' and 'dst', which look") as caught:
         assert cpu("label-propagation", path, "--no-header") == 0
+    assert len(caught) == 1
     assert "src," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rows", "warned"),
+    [
+        ("payer,payee\n1,2\n", "its first row has 'payer' and 'payee', which look like names"),
+        ("Source,Target\nann,bob\n", "its first row has 'Source' and 'Target', which look"),
+        ("payer,7\n1,2\n", ""),
+        ("ann,bob\n1,2\ncy,3\n", ""),
+        ("ann,bob\n", ""),
+        ("ann,bob\nbob,cy\n", ""),
+    ],
+)
+def test_a_first_row_that_looks_like_names(tmp_path, rows, warned):
+    path = tmp_path / "edges.csv"
+    path.write_text(rows)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert cpu("label-propagation", path, "--no-header") == 0
+    assert [warned in str(one.message) for one in caught] == [True] * bool(warned)
 
 
 @pytest.mark.parametrize(("weight", "distance"), [("3", 5), ("4", 0.5), ("minutes", 5)])

@@ -16,10 +16,16 @@ from glp_rapids import Program, propagate
 
 LISTED = [1, 2, 3]
 TABLE = {1: 2}
+LOUD = False
 
 
 def broken(value):
     return value.nothing
+
+
+def talkative(value):
+    print("here")
+    return value
 
 
 def endless(value):
@@ -88,6 +94,21 @@ MISTAKES = {
             "def load_neighbor(v, u, weight, state):\n    return state.labels[u], random.random()"
         ),
         "load_neighbor", "random_below(v, state.sweep, state.seed, bound)",
+    ),
+    "print": (
+        source("def pick_label(v, sweep, state):\n    print(v)\n    return v"),
+        "pick_label", "calls print (mine.py, line 3), which a program's functions cannot; to look",
+    ),
+    "print of a text": (
+        score("print('here')\nreturn freq"), "label_score", "calls print (mine.py, line 3), which",
+    ),
+    "print with an end": (
+        score("print(freq, end='')\nreturn freq"),
+        "label_score", "does not compile: print is not for a program's functions; name arrays of",
+    ),
+    "print in a helper": (
+        score("return talkative(freq)"),
+        "label_score", "calls print (test_program_errors.py, line",
     ),
     "misspelt function": (
         source("def load_neighbour(v, u, weight, state):\n    return state.labels[u], weight"),
@@ -190,6 +211,12 @@ def test_a_mistake_gets_one_clear_error(name):
     assert "\n" not in message
     assert len(message) < 320
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_a_print_that_never_runs_is_left_out():
+    text = "if LOUD:\n    print(v)\nreturn freq"
+    found = propagate(**TRIANGLES, program=score(text), device="cpu")
+    assert found["partition"].tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_helper_that_calls_itself():

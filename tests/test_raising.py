@@ -68,7 +68,6 @@ RAISING = {
     "array": ("label_score", "return np.zeros(label)[0]", "MemoryError"),
     "power": ("label_score", "return freq ** label", "Error"),
     "unpacked": ("label_score", "return {1: freq}[label]", "Error"),
-    "print": ("label_score", "print(freq)\nreturn freq", "RuntimeError"),
 }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "bench": "measure quality and speed, other libraries beside this one",
 }
 BAD_INPUT, CLOSED_PIPE = 2, 141  # the latter as shells have it of who ends by that signal
+NEAR = 0.75  # as alike, to 1, is an option that may have been meant; --start is not for --target
 # What the library advises for a frame, and what is the same in the file that the frame is of.
 IN_A_FILE = {
     r" with dropna\b": "",
@@ -164,6 +165,7 @@ def _with_options(text: str, parser: argparse.ArgumentParser) -> str:
     named = {one.dest: one.option_strings[0] for one in parser._actions if one.option_strings}
     argument = r"(?:^|(?<=: ))(\w+)(?==| must )|(?<=has no option )'(\w+)'"
     text = re.sub(argument, lambda found: named.get(found[1] or found[2], found[0]), text)
+    text = re.sub(r"(?<=raise )(\w+)", lambda found: named.get(found[0], found[0]), text)
     left_out = r"(?<=leave )(\w+)(?: out|=None)"
     return re.sub(left_out, lambda one: f"{named[one[1]]} out" if one[1] in named else one[0], text)
 
@@ -218,8 +220,11 @@ def _unknown(parser: argparse.ArgumentParser, words: list[str]) -> str:
     from glp_rapids.common.checks import meant_by  # imports NumPy, which no help needs
 
     known = [name for action in parser._actions for name in action.option_strings]
-    meant = meant_by(words[0].partition("=")[0], known) if words[0].startswith("-") else None
-    hint = f"; did you mean {meant}?" if meant else ""
+    bare = [name.lstrip("-") for name in known]  # dashes, which all have, make none alike
+    meant = None
+    if words[0].startswith("-"):
+        meant = meant_by(words[0].partition("=")[0].lstrip("-"), bare, alike=NEAR)
+    hint = f"; did you mean {known[bare.index(meant)]}?" if meant else ""
     return f"unrecognized arguments: {' '.join(words)}{hint}"
 
 

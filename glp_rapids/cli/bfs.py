@@ -40,12 +40,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Read the graph, search, print a summary, write the result."""
     from glp_rapids import bfs
+    from glp_rapids.traversal.search import depth_of
 
     edge_files.check_outputs(options)
+    depth_of(options.depth_limit)  # before a long file is read
     graph, search = read_graph(options, directed=options.directed)
-    start = ids_of(graph, options.start, "--start")
+    start, ends = starts_and_ends(graph, options)
     found = bfs(graph, start, depth_limit=options.depth_limit, **search)
-    put_out(graph, found, options)
+    put_out(found, options, ends)
 
 
 def add_search(parser: argparse.ArgumentParser) -> Any:
@@ -81,6 +83,15 @@ def read_graph(options: argparse.Namespace, **how: Any) -> tuple[Any, dict[str, 
         "direction": options.direction, "unreachable": unreachable, "memory_limit": limit,
         "device": graph.device if limit is None else device,
     }  # fmt: skip
+
+
+def starts_and_ends(graph: Any, options: argparse.Namespace) -> tuple[list, list | None]:
+    """Return the ids to begin at, and those to list paths to: both are looked up before the search.
+
+    None: no paths are asked for.
+    """
+    start = ids_of(graph, options.start, "--start")
+    return start, options.path_to and ids_of(graph, options.path_to, "--path-to")
 
 
 def ids_of(graph: Any, texts: list[str], option: str) -> list:
@@ -123,15 +134,15 @@ def _moment(text: str, option: str, whole_day: bool) -> Any:
     return moment.date()
 
 
-def put_out(graph: Any, found: Any, options: argparse.Namespace) -> None:
+def put_out(found: Any, options: argparse.Namespace, ends: list | None) -> None:
     """Print a summary and write the result, or the paths that are asked for."""
     report = found.attrs["glp"]
     edge_files.say(f"found       {report['reached']:,} vertices are reached")
     edge_files.say(f"run         {report['seconds']:.3f} s on the {report['device']}")
-    if options.path_to is not None:
+    if ends is not None:
         from glp_rapids import shortest_paths
 
-        found = shortest_paths(found, ids_of(graph, options.path_to, "--path-to"))
+        found = shortest_paths(found, ends)
         if unreached := found.attrs["glp"]["unreached"]:
             edge_files.say(f"paths       none to {unreached} of --path-to")
     edge_files.put_out(found, options.output)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from glp_rapids.cli import edge_files, scheduler
+from glp_rapids.common.checks import check_integer
+from glp_rapids.common.sizes import as_bytes
 
 EPILOG = """\
 examples:
@@ -49,10 +51,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="numbers of the GPUs to share the work; default: the current one",
     )  # fmt: skip
     run.add_argument(
-        "--memory-limit",
-        metavar="BYTES",
-        help="such as 8GB; default: what is free; more is batched",
-    )
+        "--memory-limit", metavar="SIZE",
+        help="bytes, or such as 8GB or 512MiB, to work in besides the graph and the result; what "
+        "takes more is worked on in batches (default: what is free)",
+    )  # fmt: skip
     scheduler.add_option(run)
     edge_files.add_device_and_output(run)
 
@@ -63,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--contexts is for the circles of the best: say how many with --top")
     if options.t is not None and options.k is None:
         raise ValueError("--top ranks by the number of circles for one k: say which with --k")
+    _check_numbers(options)
     if options.scheduler is not None:
         outputs = {"--contexts": options.contexts}
         scheduler.run(options, partial(_on_cluster, options), partial(_tell, options), **outputs)
@@ -74,6 +77,18 @@ def run(options: argparse.Namespace) -> None:
     edge_files.put_out(found, options.output)
     if contexts is not None:
         edge_files.put_out(contexts, options.contexts)
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    """Check before a long file is read what the library checks once it has a graph."""
+    from glp_rapids.diversity.models import model_of
+
+    if options.k is not None:
+        least = model_of(options.model).least_k
+        check_integer("k", options.k, least, f" for --model {options.model}")
+    if options.t is not None:
+        check_integer("t", options.t, 1)
+    as_bytes("memory_limit", options.memory_limit)
 
 
 def _search(graph: Any, options: argparse.Namespace) -> tuple[Any, Any]:

@@ -11,8 +11,8 @@ EPILOG = """\
 examples:
   glp-rapids estimate edges.csv                             # what is free on this machine decides
   glp-rapids estimate graph.glp --memory-limit 8GB          # what `glp-rapids compress` wrote
-  glp-rapids estimate follows.csv --directed --algorithm speaker_listener
-  glp-rapids estimate edges.csv --algorithm multilevel_label_propagation
+  glp-rapids estimate follows.csv --directed --algorithm speaker-listener
+  glp-rapids estimate edges.csv --algorithm multilevel-label-propagation
   glp-rapids estimate --sizes 1010000000 23200000000 --memory-limit 150GB --bits 8
 
 A row says what the run would take that way: plain lists, packed ones (`glp-rapids compress`), or
@@ -20,8 +20,6 @@ either of them streamed through a small buffer. "fits" is of a graph that is giv
 a table of edges, packed rows count once it is compressed. --sizes takes vertices and entries, of
 which an undirected edge is two, and asks for no file.
 """
-
-
 LAYERED = "layered_label_propagation"
 
 
@@ -33,16 +31,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("the run")
     run.add_argument("--sizes", type=int, nargs=2, metavar=("VERTICES", "ENTRIES"),
                      help="of a graph that is not there, instead of EDGES")  # fmt: skip
-    run.add_argument("--algorithm", default="label_propagation", metavar="NAME",
-                     help="the function to be called (default label_propagation)")  # fmt: skip
+    run.add_argument("--algorithm", type=_function, default="label_propagation", metavar="NAME",
+                     help="the function to be called (default label-propagation)")  # fmt: skip
     run.add_argument("--gamma", dest="gammas", type=float, nargs="+", metavar="GAMMA",
-                     help=f"of {LAYERED}: its resolutions (default 1)")  # fmt: skip
+                     help="of layered-label-propagation: its resolutions (default 1)")  # fmt: skip
     run.add_argument("--mapped", action="store_true",
                      help="with --sizes: the lists lie in a mapped file")  # fmt: skip
     run.add_argument("--bits", type=float, metavar="BITS",
                      help="an entry if packed; default: measured, with --sizes 10")  # fmt: skip
     edge_files.add_memory_limit(run)
     edge_files.add_device_and_output(run, default="rows for both")
+
+
+def _function(name: str) -> str:
+    """Name a function as Python does, where it is written as commands are."""
+    return name.replace("-", "_")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from glp_rapids.common.sizes import bytes_in_words
 from glp_rapids.device import DeviceName, choose
 from glp_rapids.frames import files
 from glp_rapids.multigpu.devices import devices_of, kind_of
-from glp_rapids.propagation.ways import WAYS
+from glp_rapids.propagation.ways import ON_CPU, WAYS
 
 # What means nothing on a cluster.
 ELSEWHERE = *scheduler.ELSEWHERE, "memory_limit", "way"
@@ -106,8 +106,13 @@ def run(options: argparse.Namespace) -> None:
     asked, where = Options(**how, devices=options.devices), choose(options.device)
     if options.devices is None:
         asked.check_limit(where)
+    if options.way != "auto" and where not in WAYS[options.way].devices:
+        raise ValueError(
+            f"--way must be {' or '.join(map(repr, ON_CPU))} on a CPU, not {options.way!r}, which "
+            "shares the work with a GPU; give --device gpu where there is one"
+        )
     if options.initial is not None:
-        options.initial = files.read_table(options.initial, ["vertex"], names=["partition"])
+        options.initial = _read_initial(options.initial)
     if options.seeds is not None:
         options.seeds = _read_seeds(options.seeds)
     streamed = options.way != "auto" and WAYS[options.way].streamed
@@ -145,6 +150,16 @@ def _check_seeds(options: argparse.Namespace) -> None:
             f"--scheduler is not for --variant {SEEDED}; call "
             "glp_rapids.dask.seeded_label_propagation from Python"
         )
+
+
+def _read_initial(path: Path) -> Any:
+    """Read an earlier result, which has vertices and their communities."""
+    from glp_rapids.frames.partitions import columns_of
+
+    initial = files.read_table(path, ["vertex"], names=["partition"])
+    with files.naming(path):
+        columns_of(initial, "initial", of_ids=True)
+    return initial
 
 
 def _read_seeds(path: Path) -> Any:

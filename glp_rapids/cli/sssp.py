@@ -34,12 +34,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the graph, search, print a summary, write the result."""
+    import numpy as np
+
     from glp_rapids import sssp
+    from glp_rapids.traversal.search import cutoff_of
 
     edge_files.check_outputs(options)
+    cutoff_of(options.cutoff, np.dtype(np.float64))  # before a long file is read
     graph, search = bfs.read_graph(
         options, weight=options.weight, directed=options.directed, multigraph=ByDefault("min")
     )
-    source = bfs.ids_of(graph, options.start, "--start")
+    source, ends = bfs.starts_and_ends(graph, options)
     found = sssp(graph, source, cutoff=options.cutoff, **search)
-    bfs.put_out(graph, found, options)
+    bfs.put_out(found, options, ends)

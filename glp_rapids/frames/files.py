@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,13 @@ FORMATS = "a file named *.csv, *.tsv, *.txt (columns apart by blanks) or *.parqu
 
 def read_table(
     path: Path, ids: Iterable[str], *, header: list[str] | None = None, names: Iterable[str] = (),
-    **columns: str | None,
+    usual_names: Collection[Sequence[str]] = (), **columns: str | None,
 ) -> pd.DataFrame:  # fmt: skip
     """Read a table whose columns ``ids`` hold ids: integers if all are, else text as it stands.
 
-    ``header`` names the first columns of a text file that has no line of names. ``names`` are
-    columns of names of something else, each read as ids are. ``columns`` are the columns that
+    ``header`` names the first columns of a text file that has no line of names, and
+    ``usual_names`` are what its ids are often called in one. ``names`` are columns of names of
+    something else, each read as ids are. ``columns`` are the columns that
     options name, which must be there, once, and different.
     """
     import pandas as pd
@@ -79,7 +80,7 @@ def read_table(
     given = {name: frame[name] for name in ids}
     found = as_ids(list(given.values()))
     if found and found[0] is next(iter(given.values())):
-        odd_ids.warn(path, given)
+        odd_ids.warn(path, given, None if header is None else usual_names)
     for name, column in zip(ids, found, strict=True):
         frame[name] = column
     for name in apart:
@@ -184,6 +185,11 @@ def check_input(path: Path) -> None:
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
+        if str(path) == "-":  # as other programs have it; what it held could be read only once
+            raise FileNotFoundError(
+                "-: stdin is not read; name a file, into which what comes there is written first, "
+                "such as edges.csv"
+            ) from None
         pattern = "; name one file, not a pattern" if set("*?[") & set(str(path)) else ""
         raise FileNotFoundError(f"{path}: there is no such file{pattern}") from None
     if kind := atomic_file.kind_of(mode):

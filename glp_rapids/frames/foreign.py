@@ -7,9 +7,11 @@ recognized only if the caller has imported it.
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -36,6 +38,8 @@ class Library:
     select: Callable[[Any, list], Any]
     native: Callable[[Any], Any]
     native_column: Callable[[Any], Any] | None = None  # if it is another
+    # what it has where messages advise a method of pandas, in the order in which it is looked for
+    instead: dict[str, str] = field(default_factory=dict)
 
 
 def _from_arrow(data):
@@ -119,6 +123,15 @@ def _from_polars(data):
         ) from error
 
 
+_OF_POLARS = {
+    r"(null\(s\) or NaN\b.*) with dropna\b": r"\1 with drop_nulls and drop_nans",
+    r"\bwith dropna\b": "with drop_nulls",
+    r"\bastype\('int64'\)": "cast(polars.Int64)",
+    r"\bastype\('float64'\)": "cast(polars.Float64)",
+    r"\bastype\('str'\)": "cast(polars.String)",
+    r"\bwith astype\b": "with polars.Expr.cast",
+}
+
 LIBRARIES = (
     Library(
         instance_of("pyarrow", "Table", "RecordBatch"),
@@ -135,6 +148,7 @@ LIBRARIES = (
         lambda frame, names: frame.select(names),
         _from_polars_frame,
         _from_polars,
+        instead=_OF_POLARS,
     ),
     Library(
         instance_of("polars", "LazyFrame"),
@@ -142,6 +156,7 @@ LIBRARIES = (
         lambda frame: frame.collect_schema().names(),
         lambda frame, names: frame.select(names),
         lambda frame: _from_polars_frame(frame.collect()),
+        instead=_OF_POLARS,
     ),
     # dask-cuDF's classes are subclasses of these
     Library(
@@ -157,6 +172,21 @@ LIBRARIES = (
 def library_of_frame(data: Any) -> Library | None:
     """Find the library whose frame this is."""
     return next((library for library in LIBRARIES if library.is_frame(data)), None)
+
+
+@contextlib.contextmanager
+def advising(frame: Any) -> Iterator[None]:
+    """Advise what the library of a frame has, where an error advises a method of pandas."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        library = library_of_frame(frame)
+        said = str(error)
+        for method, own in (library.instead if library else {}).items():
+            said = re.sub(method, own, said)
+        if said == str(error):
+            raise
+        raise type(error)(said) from None  # which advises otherwise
 
 
 def native(data: Any) -> Any:

@@ -6,6 +6,7 @@ long as to compare: so few of them are, and only what is odd is looked for.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,23 +21,63 @@ FIRST = 1000  # ids that tell, as a rule, what most are like
 FEW, MANY = 2, 10  # so many different ones are odd where there are so many times as many others
 BLANKS = " ", "\t"
 # What programs write where there is nothing: nobody's name, as NA and None may be.
-NOTHING = ("NULL", "null", r"\N", "<NA>", "NaN", "N/A", "n/a", "#N/A")
+NOTHING = (
+    "NULL", "null", "(null)", r"\N", "<NA>", "NaN", "nan", "-nan", "NaT", "N/A", "n/a", "#N/A",
+)  # fmt: skip
 
 
-def warn(path: Path, columns: dict[str, pd.Series]) -> None:
-    """Warn of ids that stand for nothing, of few that are no integers, and of blanks behind ids."""
+def warn(
+    path: Path, columns: dict[str, pd.Series], usual_names: Collection[Sequence[str]] | None = None
+) -> None:  # fmt: skip
+    """Warn of ids that stand for nothing, of few that are no integers, and of blanks behind ids.
+
+    ``usual_names``: of columns, if the file has no line of them: its first row may be one after
+    all. None: it has one.
+    """
     if any(text.isna().any() for text in columns.values()):
         return  # which is refused, and said in a way of its own
-    for name, text in columns.items():
-        where = _where(path, name, text, text.isin(NOTHING))
-        if where:
-            warn_caller(
-                f"{where}, which is an id as any other here, and joins all that are in such rows; "
-                "leave these rows out if it stands for none"
-            )
-            return
+    if _stand_for_nothing(path, columns):
+        return
+    if usual_names is not None and _first_row_is_of_names(path, columns, usual_names):
+        return
     if not _all_but_few_are_integers(path, columns):
         _warn_of_blanks(path, columns)
+
+
+def _stand_for_nothing(path: Path, columns: dict[str, pd.Series]) -> bool:
+    """Warn of ids that stand for nothing, of all columns at once; tell so."""
+    odd = {name: text.isin(NOTHING) for name, text in columns.items()}
+    rows = int(sum(odd.values()).gt(0).sum())
+    if rows:
+        where = " and ".join(
+            place.removeprefix(f"{path}: ") for name, text in columns.items()
+            if (place := _where(path, name, text, odd[name]))
+        )  # fmt: skip
+        warn_caller(
+            f"{path}: {where}, which is an id as any other here, and joins all that are in such "
+            f"rows ({rows:,} of {len(next(iter(odd.values()))):,}); leave these rows out if it "
+            "stands for none"
+        )
+    return bool(rows)
+
+
+def _first_row_is_of_names(
+    path: Path, columns: dict[str, pd.Series], usual_names: Collection[Sequence[str]]
+) -> bool:
+    """Warn if the first row looks like names: usual ones, or texts above integers; tell so."""
+    first = [text.head(1).tolist() for text in columns.values()]
+    integers = [text.head(FIRST).str.fullmatch(INTEGER).eq(True) for text in columns.values()]
+    above = len(integers[0]) > 1 and not any(one.iloc[0] for one in integers)
+    above = above and all(one.iloc[1:].all() for one in integers)
+    words = [word for one in first for word in one]
+    if above or tuple(word.lower() for word in words) in usual_names:
+        warn_caller(
+            f"{path}: its first row has {' and '.join(map(repr, words))}, which look like names of "
+            "columns, and are ids as any others here: all ids are texts; leave --no-header out if "
+            "that is a line of names"
+        )
+        return True
+    return False
 
 
 def _where(path: Path, name: str, text: pd.Series, odd: pd.Series) -> str:

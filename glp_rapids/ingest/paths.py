@@ -16,7 +16,7 @@ from typing import Any
 from glp_rapids.common.checks import shown
 from glp_rapids.device import DeviceName
 from glp_rapids.frames import files
-from glp_rapids.ingest.columns import Columns, ends_of, names_of, refuse_repeated
+from glp_rapids.ingest.columns import PAIRS, Columns, ends_of, names_of, refuse_repeated
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _open_text(path, asked):
             sources, destinations = ends_of(there, asked.source, asked.destination)
             weights = [] if asked.weight is None else names_of(asked.weight, "weight")
             refuse_repeated(there, Columns(sources, destinations, weights))
-    return files.read_table(path, ends, header=asked.header, **named)
+    return files.read_table(path, ends, header=asked.header, usual_names=PAIRS, **named)
 
 
 FORMATS = (

@@ -26,7 +26,7 @@ from glp_rapids.device import (
     settle_with_default_stream,
     to_device,
 )
-from glp_rapids.frames import chunks, files
+from glp_rapids.frames import chunks, files, foreign
 from glp_rapids.graph import build
 from glp_rapids.graph.graph import BaseGraph, Graph, is_symmetric, lasting_graph
 from glp_rapids.graph.rows import CSR
@@ -224,7 +224,8 @@ def _converted(
         graph = paths.opened(path, asked)
         with files.naming(path):
             return _of_data(graph, options, multigraph, device, progress)
-    return _of_data(graph, options, multigraph, device, progress)
+    with foreign.advising(graph):
+        return _of_data(graph, options, multigraph, device, progress)
 
 
 def _of_data(graph, options, multigraph, device, progress):

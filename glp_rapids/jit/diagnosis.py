@@ -23,6 +23,8 @@ _CAUSES = (
     (r"Unknown attribute '(\w+)' of type (.+)", "{1} has no attribute {0!r}"),
     (r"NameError: name '(\w+)' is not defined", "the name {0!r} is not defined"),
     (r"module '([\w.]+)' has no attribute '(\w+)'", "there is no {0}.{1}"),
+    (r"print\(\) function", "print is not for a program's functions; name arrays of initial_state "
+     "in result_columns to look at them"),
     (r"opcode \(IMPORT_NAME\)", "import at the top of the module, not in the function"),
     (r"No definition for lowering State\(.*\)\.(\w+) =",
      "state.{0} cannot be replaced; write into it, as state.{0}[v] = ..."),

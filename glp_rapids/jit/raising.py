@@ -8,11 +8,15 @@ So the optimized code itself is asked which status it can return.
 
 from __future__ import annotations
 
+import builtins
+import dis
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from glp_rapids.jit.fingerprint import content_of, global_names, plain_function
 
 FINE = (0, 0xFFFFFFFE)  # a value was returned, or None (-2) was
 
@@ -28,6 +32,27 @@ def draws_random_numbers(compiled: Any) -> bool:
     """Tell whether a function, one compiled signature of Numba's, uses a generator of Numba's."""
     names = (function.name for function in compiled.library._final_module.functions)
     return any(name in ("numba_get_np_random_state", "numba_get_py_random_state") for name in names)
+
+
+def prints(compiled: Any) -> bool:
+    """Tell whether a function, one compiled signature of Numba's, prints; pruned calls don't."""
+    names = (function.name for function in compiled.library._final_module.functions)
+    return "PySys_FormatStdout" in names
+
+
+def place_of_print(function: Callable) -> str:
+    """Name file and line of the first call of print in a function and what it calls, if found."""
+    code, seen = function.__code__, function.__globals__
+    for step in dis.get_instructions(code):
+        named = step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "print"
+        if named and seen.get("print", print) is builtins.print:
+            return f" ({Path(code.co_filename).name}, line {step.positions.lineno})"
+    values = [seen.get(name) for name in global_names(code)]
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    values += [content_of(cell, name, function) for name, cell in cells]
+    # none calls itself in a circle, which the digest of a program refuses
+    called = filter(None, map(plain_function, values))
+    return next(filter(None, map(place_of_print, called)), "")
 
 
 def _errors(module: Any, name: str, seen: set[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from glp_rapids.common import fixed_point
 from glp_rapids.jit.cache import keep, recalled
 from glp_rapids.jit.diagnosis import described, explain
 from glp_rapids.jit.fingerprint import bytecode, digest_of, fingerprint
-from glp_rapids.jit.raising import draws_random_numbers, errors_of
+from glp_rapids.jit.raising import draws_random_numbers, errors_of, place_of_print, prints
 from glp_rapids.jit.target import Target, cpu_target
 from glp_rapids.propagation import ties
 from glp_rapids.propagation.program import Program, Traits, functions_of, traits_of
@@ -116,6 +116,13 @@ def _check(program: Program, traits: Traits, fields: dict[str, Any], weight_type
                 "every run; write `from glp_rapids import random_below` above the class, and "
                 "random_below(v, state.sweep, state.seed, bound) in it"
             )
+        if prints(overload):  # on a CPU, too: what comes out is of all threads, in no order
+            place = place_of_print(functions_of(program)[name])
+            raise TypeError(
+                f"{type(program).__name__}.{name} calls print{place}, which a program's functions "
+                "cannot; to look at values, write them into an array of initial_state, and name "
+                "that in result_columns"
+            )
         # With Numba's check of indices, a means to find mistakes, whatever indexes may raise.
         if not config.BOUNDSCHECK and (errors := errors_of(overload)):
             raise TypeError(
@@ -134,7 +141,7 @@ def _checked(
 ) -> Traits:
     """Return the outcome of `_check`, kept on disk: compiling takes longer than most runs."""
     if digest not in _learned:
-        checks = _check, _overload, errors_of, draws_random_numbers
+        checks = _check, _overload, errors_of, draws_random_numbers, prints
         key = digest_of([digest, *map(bytecode, checks)])
         learned = recalled(_checked, key)
         if learned is None:
