@@ -83,6 +83,21 @@ def test_strips_hold_whole_rows_and_have_room(degrees, classes, seed, stays, lon
         assert found.slots[1] - found.slots[0] >= sizes[found.place < 0].max()
 
 
+def test_whole_classes_stay_and_are_spread_over_a_sweep():
+    layout = layout_of([9] * 400, 8, 0)
+    sizes = np.diff(layout.starts[layout.bounds])
+    found = strips.cut(layout, int(sizes.sum()) // 2, int(sizes.max()))
+    assert found.a_class == 1
+    stays = found.place >= 0
+    assert 3 <= stays.sum() <= 4
+    gaps = np.diff(np.flatnonzero(stays))
+    assert gaps.min() >= 2
+    # a class that is longer than a strip may be has a front that stays
+    cut_up = strips.cut(layout, int(sizes.sum()) // 2, int(sizes.max()) - 1)
+    assert cut_up.a_class > 1
+    assert (cut_up.place.reshape(8, -1)[:, 0] >= 0).all()
+
+
 def test_what_is_asked_for_comes_in_turns():
     host = HostArray(np.arange(100), pinned=True)
     there = np.full(40, -1)

@@ -168,7 +168,7 @@ class Layout:
         room -= classes * (2 * (largest // a_strip) + 2) * a_row
         a_strip = max(min(a_strip, room // SLOTS), longest, 1)
         stays = max(room - SLOTS * a_strip, 0) if caches else 0
-        if a_strip == largest and SLOTS * largest < total:
+        if ranks > 1 and a_strip == largest and SLOTS * largest < total:
             # what stays of a class need not come: its strip is so much shorter
             stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
         return min(stays, max(total - 1, 0)), a_strip
@@ -185,7 +185,7 @@ ALONE = Share()
 
 
 class Strips(NamedTuple):
-    """Strips of every class, as many in each; the first of a class may stay on the device.
+    """Strips of every class, as many in each; of several the first may stay on the device.
 
     Where ranks share a class, others' rows before and behind those of this one are a strip each.
     """
@@ -295,9 +295,13 @@ def own_bounds(layout: Layout, share: Share) -> np.ndarray:
 def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strips:
     """Cut every class: what stays on the device, ``stays`` entries of all, then strips.
 
-    ``longest``: entries of a strip at the most; no row is longer. ``share``: of whose part.
+    ``longest``: entries of a strip at the most; no row is longer. ``share``: of whose part. Where
+    strips are whole classes, so is what stays: beside the bus a sweep takes 20 to 80 us a strip,
+    and com-dblp went from 16.4 to 11.6 ms (H200), though slots for whole classes are larger.
     """
     starts, several = layout.starts, share.ranks > 1
+    if not several and layout.largest_class <= longest and (some := staying(layout, stays)).any():
+        return _by_class(layout, some)
     ours = own_bounds(layout, share)
     total = int(np.diff(starts[ours]).sum())
     of_classes: list[list[int]] = []
@@ -332,6 +336,32 @@ def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strip
     slot = _in_lines(streamed + LINE) if streamed else 0
     slots = resident, resident + slot
     return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, LINE))
+
+
+def staying(layout: Layout, stays: int) -> np.ndarray:
+    """Tell which classes stay, of up to so many entries; between them lie others, to be copied."""
+    sizes = np.diff(layout.starts[layout.bounds])
+    classes, total = np.arange(sizes.size), max(int(sizes.sum()), 1)
+    # as many as fit; to begin with some more than on average do
+    number = min(2 * stays * sizes.size // total + 1, sizes.size)
+    while True:
+        some = (classes + 1) * number // sizes.size > classes * number // sizes.size
+        if int(sizes[some].sum()) <= stays:
+            return some
+        number -= 1
+
+
+def _by_class(layout: Layout, some: np.ndarray) -> Strips:
+    """Make a strip of every class; some stay on the device."""
+    positions = layout.bounds
+    entries = layout.starts[positions]
+    sizes, begins = np.diff(entries), entries[:-1] % LINE
+    taken = _in_lines(begins + sizes) * some
+    place = np.where(some, np.cumsum(taken) - taken + begins, IN_SLOT)
+    resident, streamed = int(taken.sum()), int(sizes[~some].max(initial=0))
+    slot = _in_lines(streamed + LINE) if streamed else 0
+    slots = resident, resident + slot
+    return Strips(positions, entries, place, 1, slots, max(resident + 2 * slot, LINE))
 
 
 def _in_lines(entries: Any) -> Any:

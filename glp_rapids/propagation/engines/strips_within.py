@@ -1,4 +1,4 @@
-"""Strips within a limit of memory: how long they are, and how much of every class stays.
+"""Strips within a limit of memory: how long they are, and how much of the classes stays.
 
 What a run takes follows from how its lists are cut, and how they are cut from what is left; so it
 is tried, some times, and kept with the layout for the next run under the same limit.
