@@ -188,7 +188,9 @@ def order_of(graph: Graph, order: Any) -> Array | None:
 
 
 def by_layers(graph: Graph) -> Array:
-    """List the vertices as layered label propagation puts them."""
+    """List the vertices as layered label propagation puts them, whatever edges weigh."""
+    if graph.weights is not None:  # of which no sum has to fit anything here
+        graph = replace(graph, weights=None, _derived={})
     frame = layered_label_propagation(graph, order=True, device=graph.device)
     place = to_device(kinds.to_array(frame["position"]), graph.device)
     return positions(place, graph.indices.dtype)

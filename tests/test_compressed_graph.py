@@ -178,6 +178,18 @@ def test_orders_of_the_library(device):
     assert_same(ordered.to("cpu").to_graph(), graph)
 
 
+@pytest.mark.parametrize("weight", [[2**62] * 3, [1e-300] * 3, [1, 1e300, 1]])
+def test_weights_do_not_count_for_an_order(weight, device):
+    # of which no sum of votes would be right, or some count as nothing
+    edges = [0, 1, 2], [1, 2, 3]
+    graph = as_graph((*edges, weight), directed=True, device=device)
+    found = compress(graph, order="llp")
+    assert_same(found.to_graph(), graph)
+    without = compress(as_graph(edges, directed=True, device=device), order="llp")
+    one, other = (None if g.order is None else to_host(g.order).tolist() for g in (found, without))
+    assert one == other
+
+
 def breadth_first(indptr, indices):
     found, seen = [], set()
     for start in range(indptr.size - 1):

@@ -335,7 +335,7 @@ def test_paths_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
     assert len(shortest_paths(found, range(299))) == 299 * 300 // 2
 
 
-@pytest.mark.parametrize("unreachable", ["max", "drop"])  # nulls would turn ids into floats
+@pytest.mark.parametrize("unreachable", ["max", "drop", "null"])  # nulls turn ids into floats
 @pytest.mark.parametrize("weight", [None, "km", "w"])
 def test_paths_of_a_result_that_was_a_file(weight, unreachable):
     found = sssp(ROADS, 1, weight=weight, unreachable=unreachable)

@@ -54,8 +54,8 @@ def bfs(
         graphs beyond 2**31 vertices), 0 at the starts. ``predecessor`` is the neighbour before the
         vertex on a shortest path, of several the one whose id is the smallest
         (``0_predecessor, ...`` for ids of several columns). The starts, and vertices that were not
-        reached, have -1 there if ids are signed integers and none of them is -1; a null if they are
-        anything else, or with ``unreachable="null"``.
+        reached, have -1 there if ids are signed integers of one column and none of them is -1; a
+        null if they are anything else, or with ``unreachable="null"``.
         ``.attrs["glp"]`` holds ``levels`` (the largest distance), ``reached`` (how many vertices,
         the starts included), ``device``, ``seconds``, ``peak_memory``.
 

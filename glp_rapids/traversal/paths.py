@@ -156,6 +156,8 @@ class _Table:
         there = predecessors.iloc[:, 0].notna()
         rows = np.flatnonzero(to_host(kinds.to_array(there)))
         named = predecessors[there]
+        if len(named.columns) == 1 and self.ids.columns[0].family == "integer":
+            named = _as_integers(named)
         rank = to_host(self.ids.lookup(named, "result: predecessor", absent=True))
         known = rank >= 0
         before[rows[known]] = self.row_of[rank[known]]
@@ -168,6 +170,14 @@ class _Table:
                 "all rows that bfs or sssp returned"
             )
         return before
+
+
+def _as_integers(named: Frame) -> Frame:
+    """Turn floats of a column into the integers that they were before a file with nulls."""
+    values = to_host(kinds.to_array(named.iloc[:, 0]))
+    if values.dtype.kind != "f" or not ((np.rint(values) == values) & (abs(values) < 2**53)).all():
+        return named
+    return named.astype("int64")
 
 
 def _is_start(distance: Column) -> np.ndarray:
