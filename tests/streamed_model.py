@@ -233,8 +233,12 @@ class PersistentModel(StreamedModel):
                 return
 
 
-def cut_into(monkeypatch, stays, longest):
-    """Let so many entries stay on a GPU, and strips of the rest have so many at most."""
+def cut_into(monkeypatch, stays, longest, by_class=False):
+    """Let so many entries stay on a GPU, and strips of the rest have so many at most.
+
+    ``by_class``: whole classes stay if there are such.
+    """
+    from glp_rapids.propagation.engines import strips
     from glp_rapids.propagation.engines.gpu_streamed import StreamedGpuEngine
 
     sizes, cut = (stays, longest), StreamedGpuEngine._cut
@@ -245,3 +249,5 @@ def cut_into(monkeypatch, stays, longest):
 
     monkeypatch.setattr(StreamedGpuEngine, "_sizes_of_strips", lambda self, *_: sizes)
     monkeypatch.setattr(StreamedGpuEngine, "_cut", cut_anew)
+    if by_class:
+        monkeypatch.setattr(strips, "cut", partial(strips.cut, by_class=True))

@@ -287,6 +287,7 @@ def test_without_pyarrow_parquet_names_the_mend(edges, tmp_path, monkeypatch, ca
         (["--outptu=x.csv"], "unrecognized arguments: --outptu=x.csv; did you mean --output?"),
         (["--iterations", "9"], "unrecognized arguments: --iterations 9"),
         (["--gpu"], "unrecognized arguments: --gpu"),
+        (["--targt", "1"], "unrecognized arguments: --targt 1"),
         (["--output=x.csv", "--tol=7"], "unrecognized arguments: --tol=7"),
         (["two.csv"], "unrecognized arguments: two.csv"),
     ],

@@ -163,7 +163,7 @@ def test_labels_are_those_of_a_cpu(modelled, monkeypatch, how, share):
     for few, stays, size in product((1, gpu_streamed.FEW), (0.0, 0.3), (400, 1 << 20)):
         model = modelled(graph)
         monkeypatch.setattr(gpu_streamed, "FEW", few)
-        cut_into(monkeypatch, int(stays * graph.number_of_edges), size)
+        cut_into(monkeypatch, int(stays * graph.number_of_edges), size, by_class=size > 400)
         found = label_propagation(graph, way="streamed plain", **how)
         assert_same(found, expected)
         report = found.attrs["glp"]

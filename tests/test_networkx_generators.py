@@ -81,6 +81,13 @@ def test_who_takes_a_layer_does_not_wait_for_those_behind(monkeypatch):
     assert counts == [111]
     assert BackendInterface.descendants_at_distance(there, 0, 1) == set(range(1, 11))
     assert counts == [111, 11]
+    star = convert(nx.star_graph(1200))
+    assert next(BackendInterface.bfs_layers(star, 0)) == [0]
+    assert counts == [111, 11]  # its 1200 others are not asked for
+    BackendInterface.descendants_at_distance(star, 0, 1)
+    assert len(star._spare["seen", np.dtype(np.uint8)]) == 1  # which comes back
+    assert BackendInterface.is_connected(star)
+    assert len(star._spare["seen", np.dtype(np.uint8)]) == 1
 
 
 def test_who_takes_a_component_does_not_wait_for_the_others(monkeypatch):

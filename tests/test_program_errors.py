@@ -106,6 +106,10 @@ MISTAKES = {
         score("print(freq, end='')\nreturn freq"),
         "label_score", "does not compile: print is not for a program's functions; name arrays of",
     ),
+    "print in an inner function": (
+        score("def told(x):\n    print(x)\n    return x\nreturn told(freq)"),
+        "label_score", "calls print (mine.py, line 4), which",
+    ),
     "print in a helper": (
         score("return talkative(freq)"),
         "label_score", "calls print (test_program_errors.py, line",

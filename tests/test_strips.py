@@ -4,6 +4,7 @@ The kernel is stood in for by a check that what it would read is where it would 
 done here when they are asked for, the earliest that could be.
 """
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
@@ -21,7 +22,7 @@ from glp_rapids import as_graph, label_propagation
 from glp_rapids.outofcore.double_buffer import DoubleBuffer
 from glp_rapids.outofcore.pinned import HostArray
 from glp_rapids.propagation import engines
-from glp_rapids.propagation.engines import strips
+from glp_rapids.propagation.engines import strips, strips_within
 from glp_rapids.propagation.kernels.gpu.plan import ENDS, HUBS, RANGES
 from glp_rapids.propagation.workload import TooLittleMemory
 
@@ -49,13 +50,13 @@ def layout_of(degrees, classes, seed):
 
 @given(
     st.lists(st.integers(1, 90), max_size=60), st.integers(1, 5), st.integers(0, 3),
-    st.integers(0, 3000), st.integers(0, 200),
+    st.integers(0, 3000), st.integers(0, 200), st.booleans(),
 )  # fmt: skip
-def test_strips_hold_whole_rows_and_have_room(degrees, classes, seed, stays, longest):
+def test_strips_hold_whole_rows_and_have_room(degrees, classes, seed, stays, longest, by_class):
     layout = layout_of(degrees, classes, seed)
     total = int(layout.starts[-1])
     longest = max(longest, layout.longest_row, 1)
-    found = strips.cut(layout, min(stays, total), longest)
+    found = strips.cut(layout, min(stays, total), longest, by_class=by_class)
     sizes = np.diff(found.entries)
     assert found.place.size == classes * found.a_class
     assert found.positions[:: found.a_class].tolist() == layout.bounds.tolist()
@@ -86,16 +87,48 @@ def test_strips_hold_whole_rows_and_have_room(degrees, classes, seed, stays, lon
 def test_whole_classes_stay_and_are_spread_over_a_sweep():
     layout = layout_of([9] * 400, 8, 0)
     sizes = np.diff(layout.starts[layout.bounds])
-    found = strips.cut(layout, int(sizes.sum()) // 2, int(sizes.max()))
+    cut = partial(strips.cut, layout, int(sizes.sum()) // 2)
+    found = cut(int(sizes.max()), by_class=True)
     assert found.a_class == 1
     stays = found.place >= 0
     assert 3 <= stays.sum() <= 4
     gaps = np.diff(np.flatnonzero(stays))
     assert gaps.min() >= 2
     # a class that is longer than a strip may be has a front that stays
-    cut_up = strips.cut(layout, int(sizes.sum()) // 2, int(sizes.max()) - 1)
-    assert cut_up.a_class > 1
-    assert (cut_up.place.reshape(8, -1)[:, 0] >= 0).all()
+    for cut_up in (cut(int(sizes.max()) - 1, by_class=True), cut(int(sizes.max()))):
+        assert cut_up.a_class > 1
+        assert (cut_up.place.reshape(8, -1)[:, 0] >= 0).all()
+
+
+@pytest.mark.parametrize("classes", [8, 32])
+@pytest.mark.parametrize("room", [0.3, 0.5, 0.7, 0.9, 0.99])
+@pytest.mark.parametrize("scale", [1 << 6, 1 << 20])
+def test_whole_classes_stay_where_strips_take_longer_than_the_bus(classes, room, scale):
+    """However much fits, a sweep waits no longer than with fronts of all classes."""
+    small = layout_of([3] * 100 * classes, classes, 0)
+    layout = replace(small, starts=scale * small.starts, longest_row=3 * scale, cuts={})
+    total = int(layout.starts[-1])
+    memory = int(layout.bytes_an_entry * (room * total + 4 * classes * strips.LINE))
+    a_strip = strips.A_ROW // 4
+
+    def sizes(fixed):
+        entries = int((memory - fixed) / layout.bytes_an_entry)
+        return layout.sizes_of_strips(entries, True, a_strip, total, total, total)
+
+    def beside(found):
+        return 0 if found is None else found.place.size * strips.A_ROW
+
+    given = layout, memory, True, strips.ALONE, sizes, beside
+    found, taken = strips_within.cut_within(*given, ())
+    assert taken <= memory
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strips_within, "_by_class", lambda *_: ())
+        layout.cuts.clear()
+        fronts, _ = strips_within.cut_within(*given, ())
+    seconds = strips_within.seconds_a_sweep
+    assert seconds(layout, found) <= seconds(layout, fronts)
+    if (classes, room) == (32, 0.5):  # a strip is copied in less than a launch, or in much more
+        assert (fronts.a_class, found.a_class) == (2, 1 if scale == 1 << 6 else 2)
 
 
 def test_what_is_asked_for_comes_in_turns():
@@ -270,8 +303,10 @@ def test_what_is_kept_stays_if_a_run_does_not_begin(streaming, monkeypatch):
 @pytest.mark.parametrize("update", ["semi", "sync"])
 @pytest.mark.parametrize("size", [1, 400, None])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_every_strip_comes_in_time(streaming, monkeypatch, share, size, update):
+@pytest.mark.parametrize("by_class", [False, True])
+def test_every_strip_comes_in_time(streaming, monkeypatch, by_class, share, size, update):
     graph = power_law()
+    monkeypatch.setattr(strips, "cut", partial(strips.cut, by_class=by_class))
 
     def sizes_of_strips(self, fixed):
         total, longest = graph.number_of_edges, self._layout.longest_row

@@ -74,8 +74,9 @@ def _times(call: str, bytecode: str, options: argparse.Namespace) -> dict[str, l
     timed = f"begin = time.perf_counter()\n{call}"
     script = f"{_FRAME}\ndevice = {device!r}\n{timed}"
     imported = f"{_FRAME}\ndevice = {device!r}\n{IMPORTED[device]}\n{timed}"
-    with tempfile.TemporaryDirectory() as cache:
-        _seconds(script, cache, bytecode)
+    for switches in ({}, {"NUMBA_LLVM_REFPRUNE_FLAGS": SPELLED})[: 1 + (device == "cpu")]:
+        with tempfile.TemporaryDirectory() as cache:
+            _seconds(script, cache, bytecode, **switches)
     for _ in range(options.repeats):
         if device == "cpu":
             with tempfile.TemporaryDirectory() as cache:

@@ -37,7 +37,7 @@ COMMANDS = {
     "bench": "measure quality and speed, other libraries beside this one",
 }
 BAD_INPUT, CLOSED_PIPE = 2, 141  # the latter as shells have it of who ends by that signal
-NEAR = 0.75  # as alike, to 1, is an option that may have been meant; --start is not for --target
+NEAR = 0.82  # as alike, to 1, is an option that may have been meant; --start is not for --target
 # What the library advises for a frame, and what is the same in the file that the frame is of.
 IN_A_FILE = {
     r" with dropna\b": "",

@@ -186,7 +186,8 @@ def advising(frame: Any) -> Iterator[None]:
             said = re.sub(method, own, said)
         if said == str(error):
             raise
-        raise type(error)(said) from None  # which advises otherwise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(said) from None  # which advises otherwise
 
 
 def native(data: Any) -> Any:

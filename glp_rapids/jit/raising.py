@@ -12,6 +12,7 @@ import builtins
 import dis
 import pickle
 import re
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,14 @@ def prints(compiled: Any) -> bool:
 def place_of_print(function: Callable) -> str:
     """Name file and line of the first call of print in a function and what it calls, if found."""
     code, seen = function.__code__, function.__globals__
-    for step in dis.get_instructions(code):
-        named = step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "print"
-        if named and seen.get("print", print) is builtins.print:
-            return f" ({Path(code.co_filename).name}, line {step.positions.lineno})"
+    inside = [code]
+    for one in inside:
+        inside += [held for held in one.co_consts if isinstance(held, types.CodeType)]
+        for step in dis.get_instructions(one):
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                found = seen.get(step.argval, getattr(builtins, step.argval, None))
+                if found is builtins.print:
+                    return f" ({Path(code.co_filename).name}, line {step.positions.lineno})"
     values = [seen.get(name) for name in global_names(code)]
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     values += [content_of(cell, name, function) for name, cell in cells]

@@ -135,8 +135,8 @@ class Graph:
     def spare(self, name: str, value: Any, dtype: Any) -> Iterator[np.ndarray]:
         """Lend an array that is ``value`` at all nodes, to a search that leaves it so.
 
-        To fill one takes longer than most searches of a few nodes. One that fails keeps its own; of
-        those of many threads two stay, as many as one search takes.
+        To fill one takes longer than most searches of a few nodes. One that fails, or is not gone
+        through to its end, keeps its own; of those of many threads two stay, as many as one takes.
         """
         lent = self._spare.setdefault((name, np.dtype(dtype)), [])
         try:

@@ -154,13 +154,14 @@ def found_by_and_by(
 
 
 def layers(graph: Graph, starts: Iterable, depth: int) -> Iterator[list]:
-    """Iterate over the nodes at each distance from some; of large levels no more than is asked."""
+    """Iterate over the nodes at each distance from some, a level or some small ones ahead."""
     rows, places, order, parent, ends, state = _prepared(graph, starts, False)
-    kernel, most, done = _kernels().breadth_first, AT_FIRST, 0
+    kernel, most, done = _kernels().breadth_first, AT_FIRST, 1
+    yield graph.objects[places].tolist()
     with graph.spare("seen", 0, np.uint8) as seen:
         while not state[4]:
             _run(graph, kernel, *rows, places, depth, most, True, seen, order, parent, ends, state)
-            begin, found, level = int(ends[done - 1]) if done else 0, int(state[2]), int(state[3])
+            begin, found, level = int(ends[done - 1]), int(state[2]), int(state[3])
             nodes = graph.objects[order[begin:found]].tolist()
             cuts = [begin, *ends[done : level + 1].tolist()]
             for first, last in pairwise(cuts):

@@ -1,7 +1,7 @@
 """NetworkX's searches by number of edges: arguments, results, their order and errors are its own.
 
-A generator of NetworkX is one here, and raises, as there, when it is asked first; it searches a
-little farther than it is asked to, at most as far again.
+A generator of NetworkX is one here, and raises, as there, when it is asked first. It searches a
+little farther than it is asked to, at most as far again; where it gives levels, to the end of one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from glp_rapids.networkx.searches import (
     breadth_first,
     found_by_and_by,
     layers,
+    levels,
     steps_below,
 )
 
@@ -240,7 +241,7 @@ def descendants_at_distance(G: Graph, source: Hashable, distance: int) -> set:
     """
     if source not in G:
         raise nx.NetworkXError(f"The node {source} is not in the graph.")
-    for number, layer in enumerate(layers(G, [source], steps_below(distance))):
-        if number == distance:
-            return set(layer)
-    return set()
+    order, _, ends = levels(G, [source], steps_below(distance))
+    if ends.size - 1 != distance:  # nobody is so far away
+        return set()
+    return set(G.objects[order[ends[-2] if distance else 0 :]].tolist())

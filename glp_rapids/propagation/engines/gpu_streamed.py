@@ -3,9 +3,9 @@
 A sweep in which much is active is led from here: the copy engine brings strip after strip into two
 slots, the next while one is evaluated, also across classes and sweeps, and each is one launch. In a
 sweep in which little is active a census says where it is cheaper to read single rows; if that is so
-in all strips, several sweeps are one launch, which reads what it needs. As many classes as the
-limit allows stay on the device from the start; where a class has several strips, as much of each,
-the longest rows first.
+in all strips, several sweeps are one launch, which reads what it needs. As much of every class as
+the limit allows, the longest rows first, or as many whole classes, stays on the device from the
+start.
 
 On the device are, beside labels and state, 16 bytes for each listed vertex (the plan), 9 to 17 (who
 is active, winners), hashed ids, and the buffer. Vertices are sorted there, by 32 bytes each, before

@@ -168,7 +168,7 @@ class Layout:
         room -= classes * (2 * (largest // a_strip) + 2) * a_row
         a_strip = max(min(a_strip, room // SLOTS), longest, 1)
         stays = max(room - SLOTS * a_strip, 0) if caches else 0
-        if ranks > 1 and a_strip == largest and SLOTS * largest < total:
+        if a_strip == largest and SLOTS * largest < total:
             # what stays of a class need not come: its strip is so much shorter
             stays = int(max(stays - SLOTS * longest, 0) / (1 - SLOTS * largest / total))
         return min(stays, max(total - 1, 0)), a_strip
@@ -292,16 +292,19 @@ def own_bounds(layout: Layout, share: Share) -> np.ndarray:
     return np.stack(ends, axis=1)
 
 
-def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strips:
+def cut(
+    layout: Layout, stays: int, longest: int, share: Share = ALONE, by_class: bool = False
+) -> Strips:
     """Cut every class: what stays on the device, ``stays`` entries of all, then strips.
 
-    ``longest``: entries of a strip at the most; no row is longer. ``share``: of whose part. Where
-    strips are whole classes, so is what stays: beside the bus a sweep takes 20 to 80 us a strip,
-    and com-dblp went from 16.4 to 11.6 ms (H200), though slots for whole classes are larger.
+    ``longest``: entries of a strip at the most; no row is longer. ``share``: of whose part.
+    ``by_class``: if no class is longer than that, and some fit, whole ones stay.
     """
     starts, several = layout.starts, share.ranks > 1
-    if not several and layout.largest_class <= longest and (some := staying(layout, stays)).any():
-        return _by_class(layout, some)
+    if by_class and stays and not several and layout.largest_class <= longest:
+        some = _staying(layout, stays)
+        if some.any():
+            return _of_whole_classes(layout, some)
     ours = own_bounds(layout, share)
     total = int(np.diff(starts[ours]).sum())
     of_classes: list[list[int]] = []
@@ -338,20 +341,19 @@ def cut(layout: Layout, stays: int, longest: int, share: Share = ALONE) -> Strip
     return Strips(positions, entries, place, a_class, slots, max(resident + 2 * slot, LINE))
 
 
-def staying(layout: Layout, stays: int) -> np.ndarray:
+def _staying(layout: Layout, stays: int) -> np.ndarray:
     """Tell which classes stay, of up to so many entries; between them lie others, to be copied."""
     sizes = np.diff(layout.starts[layout.bounds])
-    classes, total = np.arange(sizes.size), max(int(sizes.sum()), 1)
-    # as many as fit; to begin with some more than on average do
-    number = min(2 * stays * sizes.size // total + 1, sizes.size)
-    while True:
-        some = (classes + 1) * number // sizes.size > classes * number // sizes.size
+    number = classes = sizes.size
+    places = np.arange(classes + 1)
+    while True:  # as many as fit
+        some = np.diff((places * number + classes // 2) // classes) > 0
         if int(sizes[some].sum()) <= stays:
             return some
         number -= 1
 
 
-def _by_class(layout: Layout, some: np.ndarray) -> Strips:
+def _of_whole_classes(layout: Layout, some: np.ndarray) -> Strips:
     """Make a strip of every class; some stay on the device."""
     positions = layout.bounds
     entries = layout.starts[positions]
