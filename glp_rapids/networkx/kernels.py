@@ -106,15 +106,12 @@ def components(
                 stopped = head & LOOK == 0 and stop[0] != 0
                 u = U64(order[U64(head)])
                 head += 1
-                for p in range(indptr[u], indptr[u + ONE]):
-                    v = U64(neighbours[U64(p)])
-                    if seen[v] == 0:
-                        seen[v] = 1
-                        order[U64(tail)] = v
-                        tail += 1
-                if directed:
-                    for p in range(in_indptr[u], in_indptr[u + ONE]):
-                        v = U64(in_neighbours[U64(p)])
+                for direction in range(2 if directed else 1):
+                    starts, others = indptr, neighbours
+                    if direction == 1:
+                        starts, others = in_indptr, in_neighbours
+                    for p in range(starts[u], starts[u + ONE]):
+                        v = U64(others[U64(p)])
                         if seen[v] == 0:
                             seen[v] = 1
                             order[U64(tail)] = v
