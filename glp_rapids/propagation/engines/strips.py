@@ -344,13 +344,14 @@ def cut(
 def _staying(layout: Layout, stays: int) -> np.ndarray:
     """Tell which classes stay, of up to so many entries; between them lie others, to be copied."""
     sizes = np.diff(layout.starts[layout.bounds])
-    number = classes = sizes.size
-    places = np.arange(classes + 1)
-    while True:  # as many as fit
+    classes = sizes.size
+    places, total = np.arange(classes + 1), max(int(sizes.sum()), 1)
+    number = min(stays * classes // total + 2, classes)
+    while True:  # as many as fit, or nearly so where there are thousands
         some = np.diff((places * number + classes // 2) // classes) > 0
         if int(sizes[some].sum()) <= stays:
             return some
-        number -= 1
+        number -= max(number // 64, 1)
 
 
 def _of_whole_classes(layout: Layout, some: np.ndarray) -> Strips:
