@@ -168,7 +168,8 @@ def test_an_estimate_is_what_an_engine_says(monkeypatch, share, way):
     predicted, hubs = planned(monkeypatch, graph, Classic(), options)
     assert hubs
     assert predicted <= limit
-    assert abs(estimated - predicted) <= 0.05 * predicted, (estimated, predicted)
+    # where whole classes stay, nearly as much as one of them takes may be left
+    assert abs(estimated - predicted) <= 0.07 * predicted, (estimated, predicted)
 
 
 class OnDevice(np.ndarray):
